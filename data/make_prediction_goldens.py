@@ -1,6 +1,6 @@
 """Makes data/fixtures/prediction/<family>.json and .safetensors: what layers for multi-token prediction say, of three odd
-variants of each family in data/tiny_models/prediction.py, prediction_kin.py and prediction_v4.py, in float64; every third column is kept, and of
-taps what make_kin_goldens.py keeps.
+variants of each family in data/tiny_models/prediction.py, prediction_kin.py, prediction_latent.py, prediction_v4.py and prediction_inkling.py,
+in float64; every third column is kept, and of taps what make_kin_goldens.py keeps.
 
     python data/make_prediction_goldens.py              # all
     python data/make_prediction_goldens.py glm4_moe     # some
@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 from transformers.utils import logging
 
 from make_kin_goldens import sketch
-from tiny_models import prediction, prediction_kin, prediction_v4
+from tiny_models import prediction, prediction_inkling, prediction_kin, prediction_latent, prediction_v4  # noqa: F401: latent adds to kin
 
 OUT = Path(__file__).parent / "fixtures" / "prediction"
 
@@ -29,7 +29,7 @@ def entry_of(family, number):
     if family in prediction.FAMILIES:
         config, tokens, _, logits = prediction.truth(family, seed)
         return {"config": config, "tokens": tokens}, {str(number): logits[:, ::3].contiguous()}
-    of = prediction_v4 if family == "deepseek_v4" else prediction_kin
+    of = {"deepseek_v4": prediction_v4, "inkling_text": prediction_inkling}.get(family, prediction_kin)
     config, tokens, said, taps = of.truth(family, seed)
     names = sorted(taps)
     stored = {f"{number}.{n}" if n else str(number): logits[:, ::3].contiguous() for n, logits in enumerate(said)}
@@ -45,7 +45,7 @@ def main():
     logging.disable_progress_bar()
     torch.set_num_threads(1)
     OUT.mkdir(exist_ok=True)
-    for family in parser.parse_args().families or [*prediction.FAMILIES, *prediction_kin.FAMILIES, "deepseek_v4"]:
+    for family in parser.parse_args().families or [*prediction.FAMILIES, *prediction_kin.FAMILIES, "deepseek_v4", "inkling_text"]:
         entries, stored = [], {}
         for number in range(3):
             entry, more = entry_of(family, number)

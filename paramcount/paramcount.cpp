@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/formats/gguf.h"
+#include "core/formats/mistral_params.h"
 #include "core/model/derive_tree.h"
 #include "core/model/expert_layout.h"
 #include "core/model/open_model.h"
@@ -39,8 +40,8 @@ bool wants_checkpoint(const fs::path& path) {
 ModelConfig read_config(const fs::path& path) {
   std::error_code ignored;
   const bool folder = fs::is_directory(path, ignored);
-  const fs::path source = folder ? path / "config.json" : path;
-  if (folder && !fs::exists(source, ignored)) {
+  const fs::path source = folder ? model_description_in(path) : path;
+  if (source.empty()) {
     throw Error::input("no config.json here: nothing says what the tensors are")
         .in(path)
         .remedy("give the config.json, or list the tensors with 'assay inspect'");

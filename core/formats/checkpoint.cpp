@@ -1,4 +1,5 @@
 #include "core/formats/checkpoint.h"
+#include "core/formats/mistral_params.h"
 
 #include <fmt/format.h>
 
@@ -158,9 +159,7 @@ Checkpoint open_checkpoint(const fs::path& path, int jobs) {
   checkpoint.container = chosen.container;
   checkpoint.root = chosen.root;
   checkpoint.findings = std::move(chosen.findings);
-  std::error_code ignored;
-  if (fs::is_regular_file(chosen.root / "config.json", ignored))
-    checkpoint.config = chosen.root / "config.json";
+  checkpoint.config = model_description_in(chosen.root);
   check_shards(chosen, headers, checkpoint.findings);
 
   std::size_t count = 0;

@@ -107,10 +107,14 @@ void for_each_spec(const ModuleTree& tree,
 Totals count(const ModuleTree& tree) {
   Totals totals;
   std::uint64_t input_only = 0;  // embeddings that serve as a lookup and nothing else
+  bool mtp_embeds = false;       // by a table of its own
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
     const std::uint64_t all = spec.elements.value() * where.copies, active = active_elements(spec, where);
     const bool matrix = spec.shape.size() >= 2 && !spec.bias;
-    if (where.mtp && spec.storage == Storage::own) totals.mtp_own += all, totals.mtp_active += active;
+    if (where.mtp && spec.storage == Storage::own) {
+      totals.mtp_own += all, totals.mtp_active += active;
+      if (spec.role == Role::token_embedding) mtp_embeds = true;
+    }
     if (where.mtp && spec.storage == Storage::duplicate) totals.mtp_duplicates += all;
     if (where.tower && spec.storage == Storage::own) totals.towers += all;
     // A block of layers that have the same weights as another one works in each of them.
@@ -128,9 +132,9 @@ Totals count(const ModuleTree& tree) {
   });
   totals.active_without_embedding = totals.active - input_only;
   if (tree.mtp.empty()) return totals;
-  // Whether or not they are stored again, it runs through the embedding and the head.
+  // Whether or not they are stored again, it runs through the embedding and the head; but for its own.
   const std::uint64_t shared =
-      checked_product(tree.vocabulary, tree.hidden_size) * (tree.tied_embeddings ? 1 : 2);
+      checked_product(tree.vocabulary, tree.hidden_size) * (tree.tied_embeddings || mtp_embeds ? 1 : 2);
   totals.mtp_active_with_shared = totals.mtp_active + shared;
   return totals;
 }

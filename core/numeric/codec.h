@@ -167,7 +167,7 @@ constexpr std::uint32_t encode(const FloatFormat& f, float x, Overflow overflow)
     return sign | f.nan_code() | (keeps_payload ? (magnitude & 0x7FFFFFu) >> (23 - f.mantissa_bits) : 0u);
   }
   std::uint32_t code = f.max_code() + 1;  // of an infinity
-  if (f == kBF16) {  // the upper half of a float32, and the lower one decides
+  if (f == kBF16) {                       // the upper half of a float32, and the lower one decides
     code = (magnitude + 0x7FFFu + (magnitude >> 16 & 1u)) >> 16;
   } else if (magnitude < 0x7F800000u) {
     // Codes count in steps of the last place of x's binade (of the lowest one, below it); rounding up out of

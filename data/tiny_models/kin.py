@@ -850,10 +850,10 @@ TWINS = {
 }
 
 
-from . import own_code, own_code_2023, own_mixtures  # noqa: E402  of what stands above
+from . import mistral_large3, own_code, own_code_2023, own_mixtures  # noqa: E402  of what stands above
 
-FAMILIES |= own_code.FAMILIES | own_code_2023.FAMILIES | own_mixtures.FAMILIES
-TWINS |= own_code.TWINS | own_code_2023.TWINS | own_mixtures.TWINS
+FAMILIES |= own_code.FAMILIES | own_code_2023.FAMILIES | own_mixtures.FAMILIES | mistral_large3.FAMILIES
+TWINS |= own_code.TWINS | own_code_2023.TWINS | own_mixtures.TWINS | mistral_large3.TWINS
 
 
 def twin_of(config):
@@ -1001,6 +1001,8 @@ def run(folder, tokens, dtype):
     """{tap: numbers}, the logits among them."""
     options = {"dtype": dtype, "attn_implementation": "eager", "experts_implementation": "eager"}
     config = json.loads((Path(folder) / "config.json").read_text())
+    if config.get("alibi"):  # which its eager code adds twice, once with the mask
+        options["attn_implementation"] = "sdpa"
     kind = AutoModelForImageTextToText if "text_config" in config else AutoModelForCausalLM
     kind = UNLISTED.get(config["model_type"], kind)
     model = kind.from_pretrained(folder, **options).eval()

@@ -294,8 +294,33 @@ def solar(config):
     return {**config, "num_hidden_layers": 4, "bskcn_1": [0, 2], "bskcn_2": [1], "bskcn_3": [1, 3], "bskcn_4": draw.choice([[2], [2, 3]]), "bskcn_tv": [0.9, draw.choice([0.8, 0.3])]}
 
 
+# Step 1: a Llama that does not rotate, and whose scores lose a head's slope times the root of the distance.
+
+
+def step1(config):
+    config["num_attention_groups"] = config.pop("num_key_value_heads", config["num_attention_heads"])
+    config.pop("hidden_act", None)
+    dropped = ("rope_parameters", "rope_theta", "max_position_embeddings")
+    return stated({**{key: value for key, value in config.items() if key not in dropped}, "max_seq_len": 64})
+
+
+def step1_as_llama(config):
+    return kin.as_llama(config, num_key_value_heads=config["num_attention_groups"], hidden_act="silu", root_slopes=True)
+
+
+def put_slopes(model, config):
+    heads = config["num_attention_heads"]
+    whole = 2 ** int(math.log2(heads))
+    slopes = [2 ** (-8 * (i + 1) / whole) for i in range(whole)] + [2 ** (-8 * (2 * i + 1) / (2 * whole)) for i in range(heads - whole)]
+    model.model.rotary_emb.inv_freq.zero_()
+    for layer in model.model.layers:
+        layer.self_attn.slopes = torch.tensor(slopes, dtype=torch.float64)
+
+
 def mend(model, config, folder):
     """What a twin's class lacks; `folder`: with weights that it does not know."""
+    if "root_slopes" in config:
+        put_slopes(model, config)
     if "bskcn_1" in config:
         mix_streams(model.model.layers, config)
     if config.get("norm_between"):
@@ -385,6 +410,10 @@ PLAIN_ATTENTION = modeling_llama.eager_attention_forward
 
 
 def looped_attention(module, query, key, value, mask, **options):
+    if hasattr(module, "slopes"):
+        places = torch.arange(query.shape[2])
+        far = (places[:, None] - places).clamp(min=0).double().sqrt()
+        mask = mask - (module.slopes[:, None, None] * far).to(mask.dtype)
     if not hasattr(module, "looped"):
         return PLAIN_ATTENTION(module, query, key, value, mask, **options)
     kept, own, later, window, weight, bias = module.looped
@@ -414,6 +443,7 @@ FAMILIES = {
     "plamo3": ("Plamo3ForCausalLM", kin.dense(scaled=False, more=plamo3)),
     "rnj1": ("Rnj1ForCausalLM", kin.dense("attention_bias", more=rnj1)),
     "solar": ("SolarForCausalLM", kin.dense(*kin.BIASES, head_dim=False, more=solar)),
+    "step1": ("Step1ForCausalLM", kin.dense(*kin.BIASES, head_dim=False, scaled=False, more=step1)),
     "telechat2": ("TeleChat2ForCausalLM", kin.dense(head_dim=False, scaled=False, epsilon="layer_norm_epsilon", more=telechat2)),
     "telechat3": ("TeleChat3ForCausalLM", kin.dense(*kin.BIASES, head_dim=False)),
     "teleflm": ("TeleFLMForCausalLM", kin.dense(head_dim=False, more=teleflm)),
@@ -431,6 +461,7 @@ TWINS = {
     "plamo3": (plamo3_as_gemma3, shapes_of_plamo3, of_plamo3),
     "rnj1": (rnj1_as_gemma3, *SAME),
     "solar": (kin.as_llama, *SAME),
+    "step1": (step1_as_llama, *SAME),
     "telechat2": (telechat2_as_llama, shapes_of_telechat2, of_telechat2),
     "telechat3": (lambda config: kin.as_llama(config, rms_norm_eps=config.get("rms_norm_eps", 1e-5)), *SAME),
     "teleflm": (teleflm_as_granite, *SAME),

@@ -7,7 +7,7 @@ from safetensors.torch import load_file
 
 import check_family_variants as variants
 
-from .kin import activated, dense, experts, small, with_epsilon
+from .kin import activated, dense, experts, falcon, small, with_epsilon
 
 draw, chance, flags = variants.draw, variants.chance, variants.flags
 
@@ -25,6 +25,14 @@ def opt_behind():
     config |= {"do_layer_norm_before": False, "max_position_embeddings": 40}
     config["word_embed_proj_dim"] = draw.choice([config["hidden_size"], draw.randint(3, 30)])
     return activated(config, "activation_function")
+
+
+def falcon_rw():
+    """Biases of positions in place of rotation; more heads than a power of two in some."""
+    config = {**falcon(), "model_type": "falcon", "alibi": True}
+    for key in ("rope_parameters", "rope_theta"):
+        config.pop(key, None)
+    return config
 
 
 def rwkv():
@@ -93,6 +101,7 @@ def xlstm():
 
 KIN = {
     "falcon_mamba": ("FalconMambaForCausalLM", falcon_mamba),
+    "falcon_rw": ("FalconForCausalLM", falcon_rw),
     "opt_behind": ("OPTForCausalLM", opt_behind),
     "rwkv": ("RwkvForCausalLM", rwkv),
     "jetmoe": ("JetMoeForCausalLM", experts(count="num_local_experts", width=None, head_dim=False, more=jetmoe)),

@@ -32,6 +32,7 @@ class Around:
     layer: str = ""  # between `at` and a layer's own names
     renamed: dict = field(default_factory=dict)
     head: str = ""  # of its own
+    table: str = ""  # of embeddings, of its own
     computed: int = 2  # of what is stored
     hidden_first: bool = False
     before_norms: bool = False
@@ -211,12 +212,28 @@ class HalfLayer(nn.Module):
         return x + self.mlp(self.post_attention_layernorm(x))
 
 
+class OneStream(nn.Module):
+    """HY4, GLM-5.3-Flash: a layer without hyper-connections."""
+
+    def __init__(self, layer):
+        super().__init__()
+        for name in ("input_layernorm", "self_attn", "post_attention_layernorm", "mlp"):
+            setattr(self, name, getattr(layer, name))
+
+    def forward(self, x, attention_mask, position_embeddings):
+        if position_embeddings is None:  # its mask is of keys
+            attention_mask = torch.ones(x.shape[:2], dtype=torch.bool)
+        more = {"attention_mask": attention_mask, "position_embeddings": position_embeddings}
+        x = x + self.self_attn(hidden_states=self.input_layernorm(x), past_key_values=None, **more)[0]
+        return x + self.mlp(self.post_attention_layernorm(x))
+
+
 class Module(nn.Module):
     def __init__(self, around, layer, base, n, at):
         super().__init__()
         norm = base.norm
         width, epsilon = norm.weight.shape[0], getattr(norm, "variance_epsilon", None) or norm.eps
-        self.layer = HalfLayer(layer) if hasattr(layer, "mlps") else layer
+        self.layer = HalfLayer(layer) if hasattr(layer, "mlps") else OneStream(layer) if hasattr(layer, "attn_hc") else layer
         self.embedding, self.hidden = (type(norm)(width, eps=epsilon) for _ in range(2))
         self.final = norm if around.norm_of_model else type(norm)(width, eps=epsilon)
         path = around.at.format(at=at, n=n)
@@ -237,6 +254,8 @@ class Module(nn.Module):
 
 def rope_of(base, x, positions, kind):
     """Of layers of this kind, where kinds rotate apart."""
+    if not hasattr(base, "rotary_emb"):
+        return None
     by_kind = "layer_type" in inspect.signature(base.rotary_emb.forward).parameters
     return base.rotary_emb(x, positions, kind) if by_kind else base.rotary_emb(x, position_ids=positions)
 
@@ -270,7 +289,7 @@ def series(model, modules, around, config, tokens):
     said, taken = [], {}
     for n, module in enumerate(modules):
         count = given.shape[1] - 1
-        token = base.get_input_embeddings()(batch[:, n + 1 :])
+        token = module.table(batch[:, n + 1 :])
         x = module.enter(around, token, given[:, :count])
         taken[f"mtp.{n}.projected"] = x.flatten()
         far = torch.arange(count)[:, None] - torch.arange(count)
@@ -297,6 +316,14 @@ def head_of(model, around, n, at):
     return lambda x: nn.functional.linear(x, weight)
 
 
+def table_of(base, around):
+    table = base.get_input_embeddings()
+    if not around.table:
+        return table
+    weight = kin.weight(f"{around.table}.weight", tuple(table.weight.shape)).double()
+    return lambda tokens: nn.functional.embedding(tokens, weight)
+
+
 def truth(family, seed, count=9):
     """(config, tokens, logits of each module, taps), in double"""
     make, around = FAMILIES[family]
@@ -308,7 +335,7 @@ def truth(family, seed, count=9):
     first = main_layers(config)
     plain = {name: tensor for name, tensor in tensors.items() if not behind(name, first)}
     short = with_text(json.loads(json.dumps(config)), num_nextn_predict_layers=0)
-    for key in ("layer_types", "mlp_layer_types", "rope_theta", "partial_rotary_factors", "swiglu_limits", "swiglu_limits_shared"):
+    for key in ("layer_types", "mlp_layer_types", "indexer_types", "rope_theta", "partial_rotary_factors", "swiglu_limits", "swiglu_limits_shared"):
         if isinstance(kin.text_of(short).get(key), list):
             short = with_text(short, **{key: kin.text_of(short)[key][:first]})
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other, everything_double():
@@ -317,12 +344,14 @@ def truth(family, seed, count=9):
         for n in range(min(around.computed, stored(config))):
             layer = base_of(behind_it).layers[first + n]
             module = Module(around, layer, base_of(model), n, first + n)
-            module.kind = (kin.text_of(long).get("layer_types") or [None] * (first + n + 1))[first + n]
+            kinds = base_of(behind_it).config.layer_types if kin.text_of(long).get("layer_types") else None
+            module.kind = kinds[first + n] if kinds else None
             if family == "exaone_moe":  # rotates whatever it sees
                 layer.self_attn.sliding_window = kin.text_of(config).get("sliding_window") if layer.self_attn.is_sliding else None
             if family == "ernie4_5_moe" and config.get("use_bias"):
                 module.bias = kin.weight(f"{module.name}.bias", (module.projection.shape[0],)).double()
             module.head = head_of(model, around, n, first + n)
+            module.table = table_of(base_of(model), around)
             modules.append(module)
         said, taken = series(model, modules, around, config, tokens)
     return config, tokens, said, taken

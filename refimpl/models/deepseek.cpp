@@ -204,7 +204,7 @@ Matrix Deepseek::draft(std::size_t module, const Batch& batch, const Matrix& hid
   if (module >= modules_.size()) throw Error::internal("a draft of a prediction module that is not there");
   const PredictionModule& m = modules_[module];
   const TapScope at(taps, "mtp", module);
-  const Matrix token = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
+  const Matrix token = ops.embed(batch.tokens, m.frame.embedding ? m.frame.embedding : embedding_);
   Matrix x = m.frame.enter(token, hidden, ops);
   at("projected", x);
   const std::vector<RopeAngles> angles = angles_of(batch, ops);

@@ -229,8 +229,22 @@ constexpr auto kMistral4Used = decoder_keys({"hidden_act",
                                              "rope_parameters.llama_4_scaling_beta",
                                              "rope_parameters.max_position_embeddings"});
 
+std::unique_ptr<LanguageModel> make_mistral_large3(const Weights& weights, const ModelOptions& options) {
+  return make_deepseek(weights, options, {.softmax_router = true, .latents_as_others = true});
+}
+constexpr std::string_view kLarge3Families[] = {"mistral_large3"};
+constexpr auto kLarge3Used = decoder_keys(
+    {"attention_bias", "kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
+     "first_k_dense_replace", "moe_layer_freq", "n_routed_experts", "n_shared_experts", "num_experts_per_tok",
+     "moe_intermediate_size", "n_group", "topk_group", "norm_topk_prob", "routed_scaling_factor",
+     "rope_parameters.llama_4_scaling_beta", "rope_parameters.llama_4_scaling_floor"});
+constexpr std::string_view kLarge3Idle[] = {"num_key_value_heads", "vision_config"};
+constexpr FixedKey kLarge3Fixed[] = {{"hidden_act", "\"silu\""}};
+
 }  // namespace
 
+const ModelRule kMistralLarge3Rule = {
+    kLarge3Families, {}, {kLarge3Used, kLarge3Idle, kLarge3Fixed}, make_mistral_large3};
 const ModelRule kDeepseekV2Rule = {kV2Families, kVariants, {kV2Used, kV2Idle, kV2Fixed}, make_plain};
 const ModelRule kDeepseekV3Rule = {kV3Families, kVariants, {kV3Used, kDeepseekIdle, kV3Fixed}, make_plain};
 const ModelRule kDeepseekV32Rule = {kV32Families, {}, {kV32Used, kIndexedIdle, kV32Fixed}, make_plain};

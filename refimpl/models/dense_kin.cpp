@@ -60,6 +60,15 @@ constexpr auto kExaone4Used = kin_keys({"rms_norm_eps", "num_key_value_heads", "
 constexpr std::string_view kFalcon[] = {"falcon"};
 constexpr DecoderForm kFalconForm = {
     .norm_kind = NormKind::layer, .branches_first = true, .attention = {.fused_by_key_head = true}};
+// Falcon-RW: biases of positions in place of rotation.
+std::unique_ptr<LanguageModel> make_falcon(const Weights& weights, const ModelOptions& options) {
+  DecoderForm form = kFalconForm;
+  if (hyperparameters(weights.tree()).alibi_exponent != 0) {
+    require_all_heads(weights);
+    form.attention.slopes = SlopeForm::rounded;
+  }
+  return make_kin_as(form, weights, options);
+}
 constexpr std::string_view kFalconUsed[] = {"vocab_size",
                                             "hidden_size",
                                             "n_embed",
@@ -271,7 +280,7 @@ constexpr ModelRule kDenseRules[] = {
     {kCwm, {}, {kCwmUsed}, make_kin<kPlain>},
     {kErnie, {}, {kErnieUsed}, make_kin<kPlain>},
     {kExaone4, {}, {kExaone4Used}, make_kin<kPlain>},
-    {kFalcon, {}, {kFalconUsed, kFalconIdle}, make_kin<kFalconForm>},
+    {kFalcon, {}, {kFalconUsed, kFalconIdle}, make_falcon},
     {kGemma, {}, {kGemmaUsed, kGemmaIdle, kGemma1Fixed}, make_kin<kGemmaForm>},
     {kGlm, {}, {kGlmUsed}, make_kin<kPlain>},
     {kGptBigcode, {}, {kGptBigcodeUsed, kGptBigcodeIdle}, make_kin<kGptBigcodeForm>},

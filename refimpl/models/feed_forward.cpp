@@ -107,7 +107,8 @@ Matrix GatedMlp::inner(const Matrix& x, Ops& ops) const {
   if (gate_up) {
     const Matrix both = ops.linear(x, gate_up, gate_up_bias);  // [tokens, 2 · width]
     const std::size_t width = both.columns() / 2;
-    g = both.part(0, width), u = both.part(width, width);
+    g = alternating ? ops.of_each(both, 2, 0, 1) : both.part(0, width);
+    u = alternating ? ops.of_each(both, 2, 1, 1) : both.part(width, width);
     if (up_first) std::swap(g, u);
   } else {
     g = ops.linear(x, gate, gate_bias), u = ops.linear(x, up, up_bias);

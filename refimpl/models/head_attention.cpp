@@ -63,17 +63,6 @@ std::vector<WeightView> norms_of_heads(const Weights& weights, std::size_t layer
 
 }  // namespace
 
-std::vector<double> alibi_slopes(std::size_t heads, double exponent) {
-  std::size_t whole = 1;
-  while (2 * whole <= heads) whole *= 2;
-  std::vector<double> slopes;
-  for (std::size_t i = 1; i <= whole; ++i)
-    slopes.push_back(std::exp2(-exponent * static_cast<double>(i) / static_cast<double>(whole)));
-  for (std::size_t i = 1; slopes.size() < heads; i += 2)
-    slopes.push_back(std::exp2(-exponent * static_cast<double>(i) / static_cast<double>(2 * whole)));
-  return slopes;
-}
-
 HeadAttention::HeadAttention(const Weights& weights, std::size_t layer, const AttentionGeometry& geometry,
                              const AttentionForm& form, const NormRule& norm)
     : layer_(layer),
@@ -127,7 +116,7 @@ CacheWidth HeadAttention::cache_width() const {
   const std::size_t index = index_ ? index_->head_dim : 0;  // whose keys lie behind the values
   return {geometry_.kv_heads * geometry_.qk_head_dim, geometry_.kv_heads * geometry_.v_head_dim + index,
           relative_ ? relative_->states() : std::vector<StateShape>(), index_ ? 0 : geometry_.window,
-          index_ || relative_ ? 0 : geometry_.kv_heads};
+          index_ || relative_ || form_.slopes != SlopeForm::linear ? 0 : geometry_.kv_heads};
 }
 
 Matrix HeadAttention::forward(const Matrix& x, const Batch& batch, const RopeAngles* angles, Ops& ops,
@@ -160,12 +149,16 @@ Matrix HeadAttention::forward(const Matrix& x, const Batch& batch, const RopeAng
   return o_(context, ops);  // [tokens, hidden]
 }
 
-void HeadAttention::convolve(Qkv& of, const Matrix& x, const Batch& batch, Ops& ops) const {
+void HeadAttention::require_whole_cache(const Batch& batch) const {
   for (const Batch::Sequence& s : batch.sequences) {
-    if (s.cache->renumbers() || s.cache->rows(layer_) != s.cache->length())
+    if (s.cache->renumbers() || s.cache->rows(layer_) != batch.positions[s.first])
       throw Error::input(fmt::format(
           "layer {} scores by distances: rows of its cache cannot be renumbered or thrown away", layer_));
   }
+}
+
+void HeadAttention::convolve(Qkv& of, const Matrix& x, const Batch& batch, Ops& ops) const {
+  require_whole_cache(batch);
   of.k = relative_->keys(of.k, batch, ops);
   of.v = relative_->values(of.v, batch, ops);
   of.relative = relative_->relative(x, ops);
@@ -350,6 +343,10 @@ Matrix HeadAttention::attend(const Qkv& of, const Batch& batch, const RopeAngles
   }
   if (picks) return attend_to_blocks(of, batch, ops);
   if (relative_) return (*relative_)(call, of.relative, ops);
+  if (form_.slopes != SlopeForm::linear) {
+    require_whole_cache(batch);
+    return attend_with_bias(call, slope_biases(form_.slopes, slopes_, scale_), ops);
+  }
   const Matrix context = differential_ ? (*differential_)(call, ops) : ops.attention(call);
   if (geometry_.cached) tell_attention(call, batch, layer_, ops);
   return context;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "refimpl/models/alibi.h"
 #include "refimpl/models/block_index.h"
 #include "refimpl/models/differential.h"
 #include "refimpl/models/norms.h"
@@ -43,13 +44,10 @@ struct AttentionForm {
   // Muse: queries and keys of each head are normed, without weights, before they rotate, and queries times this.
   std::optional<double> unit_queries = {};
   bool unit_context = false;  // what each head gives is normed, without weights
+  SlopeForm slopes = SlopeForm::linear;
   std::optional<RelativeForm> relative =
       {};  // Inkling: scores have a bias of the distance, and are scaled by 1/width
 };
-
-// ALiBi (arXiv 2108.12409): of 2ⁿ heads the powers of 2^(-exponent / 2ⁿ); of others these, then every second one
-// of twice as many.
-std::vector<double> alibi_slopes(std::size_t heads, double exponent);
 
 class HeadAttention {
  public:
@@ -74,6 +72,7 @@ class HeadAttention {
   Qkv project(const Matrix& x, Ops& ops, const TapScope& at) const;
   void make_units(Qkv& of, Ops& ops) const;
   void convolve(Qkv& of, const Matrix& x, const Batch& batch, Ops& ops) const;
+  void require_whole_cache(const Batch& batch) const;
   Matrix gated(const Matrix& context, const Matrix& gate, Ops& ops) const;
   void clip(Qkv& of, Ops& ops) const;
   void cut_by_key_head(const Matrix& fused, Qkv& to, Ops& ops) const;

@@ -11,6 +11,14 @@ std::unique_ptr<LanguageModel> make_inkling(const Weights& weights, const ModelO
   DecoderForm form;
   form.inkling = {.route_scale = config.real("route_scale", 8, -1e6, 1e6)};
   if (config.has("unpadded_vocab_size")) form.inkling->words = config.size("unpadded_vocab_size").value();
+  // Hidden states first, unless the config says otherwise; all modules share one norm behind them, or have none.
+  form.prediction = {.layers = 1,
+                     .in_series = true,
+                     .hidden_first = config.flag("mtp_hidden_states_first", true),
+                     .final_norm = PredictionForm::FinalNorm::none,
+                     .normed_embedding = true};
+  if (weights.find({.role = Role::final_norm, .part = Part::mtp, .layer = weights.tree().layers}))
+    form.prediction.final_norm = PredictionForm::FinalNorm::of_first;
   form.attention.relative = {.floor = config.real("log_scaling_n_floor", 0, 0, 1e12),
                              .alpha = config.real("log_scaling_alpha", 0.1, -1e6, 1e6)};
   return make_kin_as(form, weights, options);
@@ -53,11 +61,15 @@ constexpr std::string_view kInklingUsed[] = {"vocab_size",
                                              "route_scale",
                                              "logits_mup_width_multiplier",
                                              "embedding_multiplier",
-                                             "tie_word_embeddings"};
-// Layers for multi-token prediction, which the class leaves out, and what it reads nowhere.
-constexpr std::string_view kInklingIdle[] = {"num_mtp_layers",          "chain_hidden_post_norm",
-                                             "mtp_hidden_states_first", "mtp_local_layer_ids",
-                                             "rms_norm_eps_moe_gate",   "rope_parameters"};
+                                             "tie_word_embeddings",
+                                             "num_mtp_layers",
+                                             "num_nextn_predict_layers",
+                                             "chain_hidden_post_norm",
+                                             "mtp_hidden_states_first",
+                                             "mtp_local_layer_ids",
+                                             "mtp_config"};
+// What the class reads nowhere.
+constexpr std::string_view kInklingIdle[] = {"rms_norm_eps_moe_gate", "rope_parameters"};
 constexpr FixedKey kInklingFixed[] = {{"shared_expert_sink", "true"}};
 
 }  // namespace

@@ -14,6 +14,7 @@ InklingBlocks InklingBlocks::read(const Weights& weights, std::size_t layer, con
     const WeightView scale =
         weights.get({.role = Role::layer_scale, .part = Part::dense_mlp, .layer = layer});
     mlp.down_scale = decode_vector(scale).at(0);
+    mlp.alternating = static_cast<bool>(mlp.gate_up);
     return blocks;
   }
   mixture->shared.reset();

@@ -61,7 +61,10 @@ constexpr auto kDots3Used = decoder_keys({"hidden_act",
                                           "swa_head_dim",
                                           "swa_qk_nope_head_dim",
                                           "swa_qk_rope_head_dim",
-                                          "swa_v_head_dim"});
+                                          "swa_v_head_dim",
+                                          "num_nextn_predict_layers",
+                                          "num_mtp_layers",
+                                          "mtp_layer_types"});
 // Widths that follow from others.
 constexpr std::string_view kDots3Idle[] = {"head_dim", "num_key_value_heads", "swa_num_key_value_heads",
                                            "mlp_bias"};
@@ -144,8 +147,10 @@ constexpr auto kHyV4Used = decoder_keys({"attention_bias",
                                          "hc_mult",
                                          "hc_eps",
                                          "hc_magnitude",
-                                         "swiglu_limit"});
-// Widths that follow from others; what sinks are before they are trained; layers of prediction, which are left out.
+                                         "swiglu_limit",
+                                         "num_nextn_predict_layers",
+                                         "num_mtp_layers"});
+// Widths that follow from others; what sinks are before they are trained; what only training reads.
 constexpr std::string_view kHyV4Idle[] = {"head_dim",
                                           "qk_head_dim",
                                           "num_key_value_heads",
@@ -155,7 +160,7 @@ constexpr std::string_view kHyV4Idle[] = {"head_dim",
                                           "indexer_rope_interleave",
                                           "router_fp32",
                                           "enable_lm_head_fp32",
-                                          "num_nextn_predict_layers"};
+                                          "mtp_loss_factor"};
 constexpr FixedKey kHyV4Fixed[] = {{"hidden_act", "\"silu\""},      {"topk_method", "\"noaux_tc\""},
                                    {"scoring_func", "\"sigmoid\""}, {"enable_ihc", "true"},
                                    {"gated_mla", "true"},           {"gating_type", "\"elementwise\""},
@@ -238,10 +243,12 @@ constexpr std::string_view kGlm5NextUsed[] = {"vocab_size",
                                               "hc_eps",
                                               "hc_sinkhorn_iters",
                                               "swiglu_limit",
+                                              "num_nextn_predict_layers",
+                                              "num_mtp_layers",
                                               "text_config",
                                               "vision_config"};
-// Widths that follow from others; rotation, of which there is none; which tokens stand for pictures; layers of prediction, which
-// are left out; what mlp_layer_types says as well.
+// Widths that follow from others; rotation, of which there is none; which tokens stand for pictures; what mlp_layer_types
+// says as well.
 constexpr std::string_view kGlm5NextIdle[] = {"head_dim",
                                               "rope_theta",
                                               "rope_scaling",
@@ -250,7 +257,6 @@ constexpr std::string_view kGlm5NextIdle[] = {"head_dim",
                                               "num_key_value_heads",
                                               "first_k_dense_replace",
                                               "router_aux_loss_coef",
-                                              "num_nextn_predict_layers",
                                               "image_token_id",
                                               "video_token_id",
                                               "image_start_token_id",

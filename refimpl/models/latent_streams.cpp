@@ -10,6 +10,7 @@
 #include "refimpl/models/deepseek.h"
 #include "refimpl/models/feed_forward.h"
 #include "refimpl/models/name_stem.h"
+#include "refimpl/models/prediction.h"
 #include "refimpl/models/staged_model.h"
 #include "refimpl/models/stream_matrices.h"
 #include "refimpl/ops/stream_calls.h"
@@ -19,11 +20,16 @@ namespace {
 
 struct StreamedLayer {
   WeightView input_norm, mlp_norm;
-  StreamMatrices attention_streams, mlp_streams;
+  StreamMatrices attention_streams, mlp_streams;  // none: the residual is one stream
   std::optional<LatentAttention> attention;
   std::unique_ptr<RecurrentMixer> recurrent;  // in its place
   GatedMlp mlp;
   std::optional<Mixture> mixture;  // in its place
+};
+
+struct StreamedModule {
+  StreamedLayer layer;  // of one stream
+  PredictionFrame frame;
 };
 
 class LatentStreams final : public StagedModel {
@@ -47,13 +53,26 @@ class LatentStreams final : public StagedModel {
     taps("logits", y);
     return y;
   }
+  std::size_t draft_layers() const override { return modules_.size(); }
+  Matrix draft(std::size_t module, const Batch& batch, const Matrix& hidden, Ops& ops,
+               const Taps& taps) const override;
+  Matrix draft_logits(std::size_t module, const Matrix& draft, Ops& ops, const Taps& taps) const override {
+    const Matrix y = ops.linear(draft, head_);
+    TapScope(taps, "mtp", module)("logits", y);
+    return y;
+  }
 
  private:
+  CacheWidth cache_width_of(const StreamedLayer& layer) const;
   StreamedLayer read_layer(const Weights& weights, std::size_t index, const LatentStreamsForm& form) const;
   Matrix norm(const Matrix& x, const WeightView& weight, Ops& ops) const {
     return ops.rms_norm(x, weight, epsilon_, NormForm::weight_last);
   }
   StreamWeights weights_of(const Matrix& streams, const StreamMatrices& of, Ops& ops) const;
+  // What attention, or what is in its place, and the MLP make of what they read, behind their norms.
+  Matrix attended(const StreamedLayer& layer, std::size_t index, const Matrix& read, const Batch& batch,
+                  const RopeAngles& angles, KeyChoice& chosen, Ops& ops, const TapScope& at) const;
+  Matrix fed(const StreamedLayer& layer, const Matrix& read, Ops& ops, const TapScope& at) const;
   Matrix run_layer(const StreamedLayer& layer, std::size_t index, Matrix x, const Batch& batch,
                    const RopeAngles& angles, KeyChoice& chosen, Ops& ops, const TapScope& at) const;
 
@@ -65,18 +84,26 @@ class LatentStreams final : public StagedModel {
   WeightView embedding_, final_norm_, head_;
   StreamMatrices head_streams_;
   std::vector<StreamedLayer> layers_;
+  std::vector<StreamedModule> modules_;
 };
+
+CacheWidth LatentStreams::cache_width_of(const StreamedLayer& layer) const {
+  CacheWidth width;
+  if (layer.recurrent) {
+    width.states = layer.recurrent->states();
+    return width;
+  }
+  width = attention_.cache_row();
+  if (layer.attention->indexer) width.value_width = layer.attention->indexer->width(attention_);
+  return width;
+}
 
 std::vector<CacheWidth> LatentStreams::cache_widths() const {
   std::vector<CacheWidth> widths;
-  for (const StreamedLayer& layer : layers_) {
-    CacheWidth& width = widths.emplace_back();
-    if (layer.recurrent) {
-      width.states = layer.recurrent->states();
-    } else {
-      width = attention_.cache_row();
-      if (layer.attention->indexer) width.value_width = layer.attention->indexer->width(attention_);
-    }
+  for (const StreamedLayer& layer : layers_) widths.push_back(cache_width_of(layer));
+  for (const StreamedModule& module : modules_) {
+    widths.push_back(cache_width_of(module.layer));
+    widths.back().drafts = true;
   }
   return widths;
 }
@@ -96,28 +123,40 @@ StreamWeights LatentStreams::weights_of(const Matrix& streams, const StreamMatri
                               .norm_epsilon = epsilon_});
 }
 
+Matrix LatentStreams::attended(const StreamedLayer& layer, std::size_t index, const Matrix& read,
+                               const Batch& batch, const RopeAngles& angles, KeyChoice& chosen, Ops& ops,
+                               const TapScope& at) const {
+  const Matrix x = norm(read, layer.input_norm, ops);  // [tokens, hidden]
+  at("attn_norm", x);
+  const Matrix y = layer.recurrent
+                       ? layer.recurrent->forward(x, index, batch, ops, at)
+                       : layer.attention->forward(x, index, batch, angles, attention_, chosen, ops, at);
+  at("attn_out", y);
+  return y;
+}
+
+Matrix LatentStreams::fed(const StreamedLayer& layer, const Matrix& read, Ops& ops,
+                          const TapScope& at) const {
+  const Matrix x = norm(read, layer.mlp_norm, ops);
+  at("mlp_norm", x);
+  const Matrix y = layer.mixture ? layer.mixture->forward(x, ops, at) : layer.mlp.forward(x, ops);
+  at("mlp_out", y);
+  return y;
+}
+
 Matrix LatentStreams::run_layer(const StreamedLayer& layer, std::size_t index, Matrix x, const Batch& batch,
                                 const RopeAngles& angles, KeyChoice& chosen, Ops& ops,
                                 const TapScope& at) const {
   const StreamWeights around_attention = weights_of(x, layer.attention_streams, ops);
   const Matrix read = read_streams(ops, x, around_attention);  // [tokens, hidden]
   at("attn_in", read);
-  const Matrix attended = norm(read, layer.input_norm, ops);
-  at("attn_norm", attended);
-  const Matrix a =
-      layer.recurrent ? layer.recurrent->forward(attended, index, batch, ops, at)
-                      : layer.attention->forward(attended, index, batch, angles, attention_, chosen, ops, at);
-  at("attn_out", a);
+  const Matrix a = attended(layer, index, read, batch, angles, chosen, ops, at);
   x = write_streams(ops, x, a, around_attention);  // [tokens, streams · hidden]
   at("attn_residual", x);
   const StreamWeights around_mlp = weights_of(x, layer.mlp_streams, ops);
   const Matrix taken = read_streams(ops, x, around_mlp);
   at("mlp_in", taken);
-  const Matrix fed = norm(taken, layer.mlp_norm, ops);
-  at("mlp_norm", fed);
-  const Matrix f = layer.mixture ? layer.mixture->forward(fed, ops, at) : layer.mlp.forward(fed, ops);
-  at("mlp_out", f);
-  x = write_streams(ops, x, f, around_mlp);
+  x = write_streams(ops, x, fed(layer, taken, ops, at), around_mlp);
   at("out", x);
   return x;
 }
@@ -159,6 +198,25 @@ Matrix LatentStreams::leave(const StageStream& stream, Ops& ops, const Taps& tap
                                                  {}};
   const Matrix x = norm(read_streams(ops, stream.x, seen), final_norm_, ops);  // [tokens, hidden]
   taps("final_norm", x);
+  return x;
+}
+
+// vLLM 0.32 (models/hy_v4/nvidia/mtp.py, models/glm5next/common/mtp.py): the residual of a module's layer is one stream.
+Matrix LatentStreams::draft(std::size_t module, const Batch& batch, const Matrix& hidden, Ops& ops,
+                            const Taps& taps) const {
+  if (module >= modules_.size()) throw Error::internal("a draft of a prediction module that is not there");
+  const auto& [layer, frame] = modules_[module];
+  const TapScope at(taps, "mtp", module);
+  Matrix x = frame.enter(ops.embed(batch.tokens, embedding_), hidden, ops);  // [tokens, hidden]
+  at("projected", x);
+  const RopeAngles angles = rope_ ? rope_angles(*rope_, batch, ops) : RopeAngles{};
+  KeyChoice chosen;
+  x = ops.add(x, attended(layer, layers_.size() + module, x, batch, angles, chosen, ops, at));
+  at("attn_residual", x);
+  x = ops.add(x, fed(layer, x, ops, at));
+  at("out", x);
+  x = frame.final_norm(x, ops);
+  at("final_norm", x);
   return x;
 }
 
@@ -210,6 +268,12 @@ LatentStreams::LatentStreams(const Weights& weights, const LatentStreamsForm& fo
     throw Error::input(
         "the first layer that attends has no indexer, and none before it whose choice it could take")
         .in(weights.config().source());
+  for (std::size_t i = layers_.size();; ++i) {
+    auto frame = PredictionFrame::find(weights, i, i, {.form = NormForm::weight_last, .epsilon = epsilon_},
+                                       kLayerModules);
+    if (!frame) return;
+    modules_.push_back({read_layer(weights, i, form), std::move(*frame)});
+  }
 }
 
 }  // namespace

@@ -98,6 +98,25 @@ constexpr FixedKey kLing3Fixed[] = {
     {"up_proj_norm", "false"},         {"value_norm", "false"},
     {"scale_router_input", "false"}};
 
+// Behind an image encoder, which no text meets: the same.
+constexpr std::string_view kLing3VlFamilies[] = {"bailing_moe_v3_vl"};
+constexpr std::string_view kLing3VlIdle[] = {"num_key_value_heads",
+                                             "qk_head_dim",
+                                             "rotary_dim",
+                                             "partial_rotary_factor",
+                                             "num_nextn_predict_layers",
+                                             "mtp_use_kda",
+                                             "group_norm_size",
+                                             "linear_silu",
+                                             "max_window_layers",
+                                             "num_kv_heads_for_linear_attn",
+                                             "use_qk_norm",
+                                             "router_dtype",
+                                             "seq_aux",
+                                             "mtp_loss_scaling_factor",
+                                             "text_config",
+                                             "vision_config"};
+
 // As transformers has it: gates of heads always, no limits, and its latents' norms with an ε of their own.
 std::unique_ptr<LanguageModel> make_bailing_hybrid(const Weights& weights, const ModelOptions& options) {
   DecoderForm form = kLing3Form;
@@ -148,5 +167,6 @@ constexpr FixedKey kHybridFixed[] = {{"attention_bias", "false"}};
 const ModelRule kBailingHybridRule = {
     kHybridFamilies, {}, {kHybridUsed, kHybridIdle, kHybridFixed}, make_bailing_hybrid};
 const ModelRule kLing3Rule = {kLing3Families, {}, {kLing3Used, kLing3Idle, kLing3Fixed}, make_ling3};
+const ModelRule kLing3VlRule = {kLing3VlFamilies, {}, {kLing3Used, kLing3VlIdle, kLing3Fixed}, make_ling3};
 
 }  // namespace assay

@@ -32,9 +32,10 @@ constexpr FixedKey kNoauxFixed[] = {{"scoring_func", "\"sigmoid\""}, {"topk_meth
 
 constexpr std::string_view kErnieMoe[] = {"ernie4_5_moe"};
 // What predicts one more token has no final norm of its own: ERNIEKit and FastDeploy use the model's; vLLM and SGLang none.
-constexpr DecoderForm kErnieMoeForm = {.gate = kSoftmaxGate,
-                                       .router_rounding = ResultRounding::float32,
-                                       .prediction = {.layers = 1, .norm_of_model = true}};
+constexpr DecoderForm kErnieMoeForm = {
+    .gate = kSoftmaxGate,
+    .router_rounding = ResultRounding::float32,
+    .prediction = {.layers = 1, .final_norm = PredictionForm::FinalNorm::of_model}};
 constexpr auto kErnieMoeUsed = kin_keys(
     {"rms_norm_eps", "num_key_value_heads", "head_dim", "use_bias", "moe_num_experts", "num_experts", "moe_k",
      "num_experts_per_tok", "moe_intermediate_size", "moe_num_shared_experts", "moe_layer_start_index",

@@ -15,17 +15,18 @@ namespace assay {
 namespace {
 
 constexpr std::array kRulesOfFiles = {
-    &kLlamaRule,         &kMistralRule,    &kQwen2Rule,         &kQwen3Rule,      &kMixtralRule,
-    &kQwen3MoeRule,      &kGemma2Rule,     &kGemma3Rule,        &kPhi3Rule,       &kOlmo2Rule,
-    &kGpt2Rule,          &kGptOssRule,     &kMinicpm3Rule,      &kDeepseekV2Rule, &kDeepseekV3Rule,
-    &kDeepseekV32Rule,   &kDeepseekV4Rule, &kLongcatRule,       &kGlmMoeDsaRule,  &kKimiK25Rule,
-    &kAxk2Rule,          &kZamba2Rule,     &kBailingHybridRule, &kLatentKinRule,  &kYoutuRule,
-    &kQwen3NextRule,     &kQwen35Rule,     &kLfm2Rule,          &kBambaRule,      &kMambaRule,
-    &kMamba2Rule,        &kLfm2MoeRule,    &kJambaRule,         &kNemotronHRule,  &kFalconH1Rule,
-    &kGraniteHybridRule, &kKimiLinearRule, &kLing3Rule,         &kGemma4Rule,     &kMistral4Rule,
-    &kGemma3nRule,       &kOlmoHybridRule, &kMistralLarge4Rule, &kQwen4ExpRule,   &kHrmTextRule,
-    &kMuseGlimmerRule,   &kMuseSparkRule,  &kInklingRule,       &kDogeRule,       &kJetmoeRule,
-    &kRwkv4Rule,         &kZambaRule,      &kZayaRule,          &kXlstmRule};
+    &kLlamaRule,         &kMistralRule,       &kQwen2Rule,         &kQwen3Rule,      &kMixtralRule,
+    &kQwen3MoeRule,      &kGemma2Rule,        &kGemma3Rule,        &kPhi3Rule,       &kOlmo2Rule,
+    &kGpt2Rule,          &kGptOssRule,        &kMinicpm3Rule,      &kDeepseekV2Rule, &kDeepseekV3Rule,
+    &kDeepseekV32Rule,   &kDeepseekV4Rule,    &kLongcatRule,       &kGlmMoeDsaRule,  &kKimiK25Rule,
+    &kAxk2Rule,          &kZamba2Rule,        &kBailingHybridRule, &kLatentKinRule,  &kYoutuRule,
+    &kQwen3NextRule,     &kQwen35Rule,        &kLfm2Rule,          &kBambaRule,      &kMambaRule,
+    &kMamba2Rule,        &kLfm2MoeRule,       &kJambaRule,         &kNemotronHRule,  &kFalconH1Rule,
+    &kGraniteHybridRule, &kKimiLinearRule,    &kLing3Rule,         &kLing3VlRule,    &kGemma4Rule,
+    &kMistral4Rule,      &kMistralLarge3Rule, &kGemma3nRule,       &kOlmoHybridRule, &kMistralLarge4Rule,
+    &kQwen4ExpRule,      &kHrmTextRule,       &kMuseGlimmerRule,   &kMuseSparkRule,  &kInklingRule,
+    &kDogeRule,          &kJetmoeRule,        &kRwkv4Rule,         &kZambaRule,      &kZayaRule,
+    &kXlstmRule};
 
 const std::vector<const ModelRule*>& every_rule() {
   static const std::vector<const ModelRule*> rules = [] {

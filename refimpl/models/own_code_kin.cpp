@@ -51,6 +51,16 @@ constexpr auto kSolarProUsed =
     kin_keys({"rms_norm_eps", "num_key_value_heads", "head_dim", "attention_bias", "mlp_bias", "bskcn_1",
               "bskcn_2", "bskcn_3", "bskcn_4", "bskcn_tv", "sliding_window"});
 
+constexpr std::string_view kStep1[] = {"step1"};
+constexpr DecoderForm kStep1Form = {.attention = {.slopes = SlopeForm::root}};
+constexpr std::string_view kStep1Used[] = {
+    "vocab_size",          "hidden_size",         "intermediate_size",
+    "num_hidden_layers",   "num_attention_heads", "num_attention_groups",
+    "num_key_value_heads", "attention_bias",      "mlp_bias",
+    "rms_norm_eps",        "max_seq_len",         "max_position_embeddings",
+    "tie_word_embeddings"};
+constexpr std::string_view kStep1Idle[] = {"use_cache", "head_dim"};
+
 constexpr std::string_view kTelechat2[] = {"telechat2"};
 constexpr auto kTelechat2Used =
     kin_keys({"layer_norm_epsilon", "rms_norm_eps", "num_key_value_heads", "n_layer", "n_head",
@@ -310,6 +320,7 @@ constexpr ModelRule kOwnCodeRules[] = {
     {kSarvam, {}, {kParam2Used, kParam2Idle, kParam2Fixed}, make_kin<kOwnSigmoidForm>},
     {kSarvamMla, {}, {kSarvamMlaUsed, kSarvamMlaIdle, kParam2Fixed}, make_sarvam_mla},
     {kSolarPro, {}, {kSolarProUsed}, make_solar},
+    {kStep1, {}, {kStep1Used, kStep1Idle}, make_whole_kin<kStep1Form>},
     {kTelechat2, {}, {kTelechat2Used, kTelechat2Idle, kTelechat2Fixed}, make_kin<kOwnPlain>},
     {kTelechat3, {}, {kTelechat3Used, kTelechat3Idle}, make_kin<kOwnPlain>},
     {kTeleflm, {}, {kTeleflmUsed}, make_kin<kOwnPlain>}};

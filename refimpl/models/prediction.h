@@ -22,18 +22,21 @@ struct PredictionForm {
   std::size_t layers = 0;  // of one module, run in their order; 0: whatever is stored, none is computed
   bool in_series =
       false;  // all modules that are stored, each with norms and projection of its own; else the first
-  bool hidden_first = false;   // [norm(given) | norm(embedding)]
-  bool before_norms = false;   // given and said is what stands before the final norms
-  bool norm_of_model = false;  // in place of a final norm of its own
-  bool own_head = false;       // else the model's
+  bool hidden_first = false;  // [norm(given) | norm(embedding)]
+  bool before_norms = false;  // given and said is what stands before the final norms
+  // of_first: all modules share the one that is stored beside the first
+  enum class FinalNorm { own, of_first, of_model, none } final_norm = FinalNorm::own;
+  bool normed_embedding = false;  // embeddings pass the norm that the main model's do
+  bool own_head = false;          // else the model's
 };
 // DeepSeek-V3's: a layer a module, one after the other.
 inline constexpr PredictionForm kLayerModules = {.layers = 1, .in_series = true};
 
 struct PredictionFrame {
-  Norm embedding_norm, hidden_norm, final_norm;
-  Projection projection;  // [tokens, 2 · hidden] → [.., hidden]
-  WeightView head;        // or none
+  Norm embedding_norm, hidden_norm, final_norm;  // the last may be none
+  Projection projection;                         // [tokens, 2 · hidden] → [.., hidden]
+  WeightView head;                               // or none
+  WeightView embedding;                          // or none: of modules that have a table of their own
   bool hidden_first = false;
 
   // Of the module whose layers are [first, last]: the final norm stands in the last, all else in the first. Empty where

@@ -36,11 +36,7 @@ class RelativeAttention {
   Matrix operator()(const AttentionCall& call, const Matrix& relative, Ops& ops) const;
 
  private:
-  struct Span;
   double tau(std::size_t position) const;
-  Span span_of(const AttentionCall& call, const SequenceMetadata& of, Ops& ops) const;
-  void attend(const AttentionCall& call, const Span& span, std::size_t query, std::size_t head, Ops& ops,
-              std::vector<double>& out) const;
 
   std::size_t layer_;
   bool windowed_;

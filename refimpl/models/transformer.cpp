@@ -128,7 +128,8 @@ class Decoder : public StagedModel {
                const Taps& taps) const override {
     if (module >= prediction_.size()) throw Error::internal("a draft of a module that is not there");
     const DecoderPrediction& m = prediction_[module];
-    const Matrix token = ops.embed(batch.tokens, embedding_);  // [tokens, hidden]
+    const Matrix token = form_.prediction.normed_embedding ? embed(batch, ops)  // [tokens, hidden]
+                                                           : ops.embed(batch.tokens, embedding_);
     Matrix x = m.frame.enter(token, hidden, ops);
     const std::vector<RopeAngles> angles = angles_of(batch, ops);
     const std::size_t first = module * m.layers.size();

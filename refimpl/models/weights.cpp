@@ -56,6 +56,19 @@ std::map<const TensorSpec*, int> numbers_of_role(const ModuleTree& tree) {
   return numbers;
 }
 
+// Layers of multi-token prediction have numbers of their own, from 0 on, or those behind the main ones.
+bool predicts_from_zero(const ModuleTree& tree) {
+  bool found = false;
+  for_each_spec(tree, [&](const TensorSpec&, const Occurrence& where) {
+    for (const Module* module : where.path) {
+      const Repeat& repeat = module->repeat;
+      if (where.mtp && repeat.over == Repeat::Over::layers && !repeat.indices.empty())
+        found = found || *std::min_element(repeat.indices.begin(), repeat.indices.end()) == 0;
+    }
+  });
+  return found;
+}
+
 }  // namespace
 
 Weights::Weights(const std::filesystem::path& path, int jobs, WeightShares* shares)
@@ -83,14 +96,15 @@ Weights::Weights(const std::filesystem::path& path, int jobs, WeightShares* shar
 void Weights::index_safetensors() {
   const TensorLookup lookup(tree_);
   const std::map<const TensorSpec*, int> numbers = numbers_of_role(tree_);
+  const bool from_zero = predicts_from_zero(tree_);
   for (std::size_t i = 0; i < stored_.tensors.size(); ++i) {
     const auto found = lookup.find(stored_.tensors[i].name);
     if (!found || found->tower || found->spec->storage == Storage::buffer) continue;
     const TensorSpec& spec = *found->spec;
     const auto number = numbers.find(&spec);
-    // Layers of multi-token prediction come after the main ones, however they are numbered.
-    const std::size_t layer =
-        found->indices.layer + (found->mtp && found->indices.layer < tree_.layers ? tree_.layers : 0);
+    // Layers of multi-token prediction come after the main ones, however they are numbered; so does what stands around them.
+    const bool shifted = found->mtp && (from_zero || found->indices.layer < tree_.layers);
+    const std::size_t layer = found->indices.layer + (shifted ? tree_.layers : 0);
     Entry& entry = entries_[{static_cast<int>(spec.role), static_cast<int>(spec.part), layer, spec.bias,
                              number == numbers.end() ? 0 : number->second}];
     entry.spec = &spec;

@@ -209,5 +209,15 @@ TEST(PublishedMixtures, OfLing3Vl) {
   EXPECT_FALSE(TensorLookup(tree).find("model.visual.merger.linear_fc1.weight").has_value());
 }
 
+// stepfun-ai/Step-Audio-TTS-3B and EditX: "3B", of which no exact number is published; sizes as engines' configs of them have
+// them: 2·74752·3072 + 3072 + 32·(2·3072 + 2·3072² + 2·3072·256 + 3·3072·8192).
+TEST(PublishedMixtures, OfStep1) {
+  const ModuleTree tree = tree_of("Step1ForCausalLM", R"("model_type": "step1", "vocab_size": 74752,
+      "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 32, "num_attention_heads": 48,
+      "num_attention_groups": 4, "tie_word_embeddings": false, "rms_norm_eps": 1e-5, "max_seq_len": 32768)");
+  EXPECT_EQ(count(tree).total, 3'529'706'496);
+  expect_stored(tree, "model.layers.31.self_attn.k_proj.weight", {256, 3072});
+}
+
 }  // namespace
 }  // namespace assay

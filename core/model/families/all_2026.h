@@ -14,6 +14,6 @@ extern const Family kOlmoHybrid, kZamba, kZamba2, kLfm3, kKolibri1, kFlint, kGra
 
 // Those of dense_own_code.cpp and looped_decoders.cpp.
 extern const Family kDeepseekV1, kExaone3, kInternlm3, kOrion, kPanguEmbedded, kSolarPro, kTelechat2,
-    kTelechat3, kTeleflm, kIquestcoder, kRnj1, kNanbeige, kIquestloopcoder;
+    kTelechat3, kTeleflm, kIquestcoder, kRnj1, kStep1, kNanbeige, kIquestloopcoder;
 
 }  // namespace assay::families

@@ -5,6 +5,7 @@
 #include "core/model/families/bailing.h"
 #include "core/model/families/deepseek.h"
 #include "core/model/families/own_code_forward.h"
+#include "core/model/families/soft_forward.h"
 #include "core/model/families/towers.h"
 
 namespace assay::families {
@@ -138,7 +139,7 @@ const Family kBailing25 = {"bailing_moe_v2_5", "Ling 2.5, 2.6", kLing25Architect
                            describe_ling25,    forward_ling25};
 const Family kParam2Moe = {"param2moe", "Param2 with experts", kParam2Architectures, kParam2Types,
                            {},          describe_param2,       forward_param2};
-const Family kBailing3Vl = {"bailing_moe_v3_vl", "Ling 3 VL", kLing3VlArchitectures,
-                            kLing3VlTypes,       {},          describe_ling3_vl};
+const Family kBailing3Vl = {"bailing_moe_v3_vl", "Ling 3 VL",  kLing3VlArchitectures, kLing3VlTypes, {},
+                            describe_ling3_vl,   forward_ling3};
 
 }  // namespace assay::families

@@ -114,6 +114,21 @@ Module hy_v4_attention(const LatentAttention& a, const Indexer* i, ConfigReader&
   return module;
 }
 
+// The residual of a layer for prediction is one stream (vLLM 0.32, models/hy_v4/nvidia/mtp.py).
+void add_hy_v4_prediction(ConfigReader& config, ModuleTree& tree, const Decoder& d, const LatentAttention& a,
+                          const Indexer& i, Module mlp) {
+  const std::uint64_t count = read_mtp_layers(config, 0);
+  if (count == 0) return;
+  Module layer = layers("model.mtp_layers.{layer}", "multi-token prediction", all_layers(Quantity(count)));
+  add_pre_norms(layer, d.hidden);
+  layer.children = {hy_v4_attention(a, &i, config), std::move(mlp),
+                    mtp_own(d.hidden, {.final_norm = "final_layernorm"})};
+  tree.mtp.push_back(std::move(layer));
+  AttentionGeometry g = geometry(a, layers_after(d.layers, count));
+  i.note(g);
+  tree.mtp_attention.push_back(std::move(g));
+}
+
 void describe_hy_v4(ConfigReader& config, ModuleTree& tree) {
   const Decoder d = read_decoder(
       config, tree, {.vocabulary = 120832, .hidden = 2816, .intermediate = 6912, .layers = 34, .heads = 32},
@@ -150,6 +165,8 @@ void describe_hy_v4(ConfigReader& config, ModuleTree& tree) {
   for (AttentionGeometry* g : {&indexed, &shares}) {
     if (!g->layers.empty()) tree.attention.push_back(std::move(*g));
   }
+  const bool has_experts = is_sparse(d.layers.value() - 1);
+  add_hy_v4_prediction(config, tree, d, a, i, has_experts ? mixture(m) : gated_mlp(d.mlp()));
 }
 
 Hyperparameters forward_axk2(ConfigReader& config, const ModuleTree& tree) {

@@ -1,5 +1,5 @@
 // Dense decoders that transformers has no class for: their checkpoints bring code of their own. EXAONE 3, InternLM3, Orion,
-// openPangu Embedded, Solar Pro, TeleChat 2 and 3, Tele-FLM, IQuest-Coder, Rnj-1, and the first DeepSeek (dense, or with experts).
+// openPangu Embedded, Solar Pro, TeleChat 2 and 3, Tele-FLM, IQuest-Coder, Rnj-1, Step 1, and the first DeepSeek (dense, or with experts).
 // Defaults are those of the config class that is published beside the weights.
 #include <fmt/format.h>
 
@@ -213,6 +213,19 @@ void describe_rnj1(ConfigReader& config, ModuleTree& tree) {
   add_geometry(tree, d.attention(), d.layers, chunked, 2 * config.size("sliding_window", 4096).value());
 }
 
+// Step 1 (the language model of Step-Audio 130B, Step-Audio-TTS-3B and EditX): a Llama without rotation. vLLM 0.32's step1.py
+// takes one key head where num_attention_groups is silent. Sources disagree about whether a silent config ties.
+void describe_step1(ConfigReader& config, ModuleTree& tree) {
+  for (const char* key :
+       {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"})
+    config.size(key);
+  Decoder d = read_decoder(config, tree, kStated, HeadDim::unused);
+  d.kv_heads = config.size("num_attention_groups|num_key_value_heads", 1);
+  config.require_divides(d.kv_heads, d.heads);
+  d.head_dim = config.quotient(d.hidden, d.heads, "head_dim");
+  describe_kin(config, tree, {.sizes = kStated, .mlp_bias_keys = "mlp_bias"}, d);
+}
+
 constexpr std::string_view kDeepseekV1Architectures[] = {"DeepseekForCausalLM"},
                            kDeepseekV1Types[] = {"deepseek"};
 constexpr std::string_view kExaone3Architectures[] = {"ExaoneForCausalLM"}, kExaone3Types[] = {"exaone"};
@@ -230,6 +243,7 @@ constexpr std::string_view kTeleflmArchitectures[] = {"TeleFLMForCausalLM"}, kTe
 constexpr std::string_view kIquestcoderArchitectures[] = {"IQuestCoderForCausalLM"},
                            kIquestcoderTypes[] = {"iquestcoder"};
 constexpr std::string_view kRnj1Architectures[] = {"Rnj1ForCausalLM"}, kRnj1Types[] = {"rnj1"};
+constexpr std::string_view kStep1Architectures[] = {"Step1ForCausalLM"}, kStep1Types[] = {"step1"};
 
 }  // namespace
 
@@ -255,6 +269,8 @@ const Family kTeleflm = {"teleflm", "Tele-FLM, FLM-2", kTeleflmArchitectures, kT
 const Family kIquestcoder = {
     "iquestcoder",        "IQuest-Coder",     kIquestcoderArchitectures, kIquestcoderTypes, {},
     describe_iquestcoder, forward_iquestcoder};
+const Family kStep1 = {"step1", "Step 1",       kStep1Architectures, kStep1Types,
+                       {},      describe_step1, forward_step1};
 const Family kRnj1 = {"rnj1", "Rnj-1", kRnj1Architectures, kRnj1Types, {}, describe_rnj1, forward_rnj1};
 
 }  // namespace assay::families

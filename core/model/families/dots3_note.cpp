@@ -113,6 +113,63 @@ std::vector<LatentAttention> dots3_sizes(ConfigReader& config, const LatentAtten
   return sizes;
 }
 
+// What a layer for prediction attends by: with a window, unless mtp_layer_types says otherwise.
+struct Dots3Prediction {
+  std::uint64_t count;
+  std::vector<std::string> types;  // empty: all have a window
+  LatentAttention narrow, of_all;
+  std::optional<Indexer> index;  // where layers without a window have one
+  std::uint64_t window;
+};
+
+// A layer with a dense MLP and, for all of them, a table of embeddings of their own; published configs do not tell of them.
+// Sources: vLLM 0.32 (models/dots3_note/nvidia/mtp.py, config/speculative.py) and llama.cpp (conversion/dots3.py).
+void add_dots3_prediction(ConfigReader& config, ModuleTree& tree, const Decoder& d,
+                          const Dots3Prediction& p) {
+  const auto at = layers_after(d.layers, p.count);
+  for (std::size_t n = 0; n < at.size(); ++n) {
+    const bool narrow = p.types.empty() || p.types[n] == "sliding_attention";
+    const LatentAttention& a = narrow ? p.narrow : p.of_all;
+    const Indexer* index = !narrow && p.index ? &*p.index : nullptr;
+    Module layer = layers("model.layers.{layer}", "multi-token prediction", {at[n]});
+    add_pre_norms(layer, d.hidden);
+    layer.children = {dots3_attention(a, index, config), gated_mlp(d.mlp()), mtp_own(d.hidden, {})};
+    tree.mtp.push_back(std::move(layer));
+    AttentionGeometry g = geometry(a, {at[n]});
+    if (narrow) g.window = p.window;
+    if (index != nullptr) index->note(g);
+    tree.mtp_attention.push_back(std::move(g));
+  }
+  if (at.empty()) return;
+  Module table = embedding("model.mtp.embed_tokens", d.vocabulary, d.hidden);
+  table.title = "embedding of prediction";
+  table.tensors.front().part = Part::mtp;
+  tree.mtp.push_back(std::move(table));
+}
+
+// The sizes of layers with a window: those of the first; where there is none, what a released config says of them.
+LatentAttention dots3_narrow(ConfigReader& config, const LatentAttention& of_all,
+                             const std::vector<LatentAttention>& sizes,
+                             const std::vector<Dots3Layer>& kinds) {
+  const auto first = std::find(kinds.begin(), kinds.end(), Dots3Layer::window);
+  return first == kinds.end() ? window_sizes(config, of_all)
+                              : sizes[static_cast<std::size_t>(first - kinds.begin())];
+}
+
+Dots3Prediction read_dots3_prediction(ConfigReader& config, const LatentAttention& of_all,
+                                      const std::vector<LatentAttention>& sizes,
+                                      const std::vector<Dots3Layer>& kinds) {
+  // As transformers saves it, a config tells the sizes layer by layer, and the checkpoint holds no such layer.
+  const bool released = !config.config().text_section("per_layer_config");
+  Dots3Prediction p = {read_mtp_layers(config, released ? 1 : 0), {}, of_all, of_all, {}, 0};
+  if (p.count == 0) return p;
+  p.narrow = dots3_narrow(config, of_all, sizes, kinds);
+  p.window = config.number("sliding_window|sliding_window_size", 512);
+  if (auto types = layer_texts(config, "mtp_layer_types", Quantity(p.count))) p.types = std::move(*types);
+  if (config.flag("use_dsa", true)) p.index = read_indexer(config, 64);
+  return p;
+}
+
 void describe_dots3_note(ConfigReader& config, ModuleTree& tree) {
   const Decoder d = read_decoder(
       config, tree, {.vocabulary = 152064, .hidden = 5120, .intermediate = 13824, .layers = 46, .heads = 128},
@@ -170,6 +227,7 @@ void describe_dots3_note(ConfigReader& config, ModuleTree& tree) {
     if (kind == Dots3Layer::window) g.window = window;
     tree.attention.push_back(std::move(g));
   }
+  add_dots3_prediction(config, tree, d, read_dots3_prediction(config, of_all, sizes, kinds));
 }
 
 // Layers with a window rotate by another base than those without, unless rope_parameters say one for all.
@@ -199,6 +257,10 @@ Hyperparameters forward_dots3_note(ConfigReader& config, const ModuleTree& tree)
                                              .rotates = false});
   for (const AttentionGeometry& g : tree.attention) {
     for (const std::uint64_t layer : g.layers) h.rope_of.at(layer) = h.ropes.size();
+    h.ropes.push_back(dots3_rope(config, g));
+  }
+  for (const AttentionGeometry& g : tree.mtp_attention) {  // a layer each, in their order
+    h.rope_of.push_back(h.ropes.size());
     h.ropes.push_back(dots3_rope(config, g));
   }
   return h;

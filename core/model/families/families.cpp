@@ -83,6 +83,7 @@ constexpr const Family* kFamilies[] = {
     &kTeleflm,
     &kIquestcoder,
     &kRnj1,
+    &kStep1,
     &kNanbeige,
     &kIquestloopcoder,
     &kQwen3Next,
@@ -220,6 +221,7 @@ constexpr const Family* kFamilies[] = {
     &kPlamo3,
     &kPanguUltraMoe,
     &kPanguProMoe2,
+    &kMistralLarge3,
 };
 
 // Edits that turn one name into the other, letter case aside.

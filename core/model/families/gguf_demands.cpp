@@ -40,6 +40,9 @@ std::string four_hidden(const GgufFacts& facts) {
   if (width == 4 * facts.tree.hidden_size) return {};
   return fmt::format("the MLP is {} wide, and its GGUF always says 4 × {}", width, facts.tree.hidden_size);
 }
+std::string no_slopes(const GgufFacts& facts) {
+  return is_set(facts, "alibi", false) ? "alibi is true, and llama.cpp's falcon rotates" : "";
+}
 std::string gpt2(const GgufFacts& facts) {
   const std::uint64_t positions = whole(facts, "n_positions", 1024),
                       context = whole(facts, "n_ctx", positions);
@@ -291,6 +294,7 @@ std::string ling2(const GgufFacts& facts) {
 
 constexpr GgufDemand kDemands[] = {{"gpt2", gpt2},
                                    {"starcoder|falcon|bloom|mpt", four_hidden},
+                                   {"falcon", no_slopes},
                                    {"phi2", phi2},
                                    {"command-r", command_r},
                                    {"exaone4", exaone4},

@@ -69,6 +69,20 @@ Module pooled_indexer(const LatentAttention& a, const Indexer& i, ConfigReader& 
   return module;
 }
 
+// Layers behind the last attend by an indexer of their own, with a residual of one stream (vLLM 0.32, models/glm5next).
+void add_glm5_prediction(ConfigReader& config, ModuleTree& tree, const Decoder& d, const LatentAttention& a,
+                         const Indexer& i, Module mlp, const std::string& prefix) {
+  AttentionGeometry g = geometry(a, layers_after(d.layers, read_mtp_layers(config, 0)));
+  if (g.layers.empty()) return;
+  Module layer = layers(prefix + "layers.{layer}", "", g.layers), attend = attention(a);
+  add_pre_norms(layer, d.hidden);
+  attend.children.push_back(pooled_indexer(a, i, config));
+  layer.children = {std::move(attend), std::move(mlp)};
+  add_mtp(tree, d, std::move(layer), prefix + "embed_tokens.weight", "lm_head.weight");
+  i.note(g);
+  tree.mtp_attention.push_back(std::move(g));
+}
+
 void describe_glm5_next(ConfigReader& config, ModuleTree& tree) {
   const Decoder d = read_decoder(
       config, tree, {.vocabulary = 154880, .hidden = 4096, .intermediate = 12288, .layers = 45, .heads = 64},
@@ -112,6 +126,8 @@ void describe_glm5_next(ConfigReader& config, ModuleTree& tree) {
   }
   if (const auto where = layers_where(d.layers, is_linear); !where.empty())
     tree.recurrent.push_back(geometry(kda, where));
+  const bool has_experts = is_sparse(d.layers.value() - 1);
+  add_glm5_prediction(config, tree, d, a, i, has_experts ? mixture(m) : gated_mlp(d.mlp()), prefix);
   TowerConfig vision(config, tree, "vision_config");
   if (vision)
     tree.towers.push_back(

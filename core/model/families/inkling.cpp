@@ -128,6 +128,72 @@ Module inkling_experts(const Decoder& d, const Experts& e, const Quantity& width
   return module;
 }
 
+// num_mtp_layers, and what belongs to it; or, as published, an object beside the text's (mtp_config).
+struct InklingPrediction {
+  std::uint64_t count = 0;
+  std::vector<std::uint64_t> narrow;  // which have a window
+  bool chained = false;               // one norm behind every layer
+};
+InklingPrediction read_inkling_prediction(ConfigReader& config) {
+  const auto from = [](ConfigReader& said, std::string_view narrow, std::uint64_t otherwise) {
+    return InklingPrediction{read_mtp_layers(said, otherwise),
+                             said.numbers(narrow).value_or(std::vector<std::uint64_t>{}),
+                             said.flag("chain_hidden_post_norm", false)};
+  };
+  const InklingPrediction own = from(config, "mtp_local_layer_ids", 0);
+  const auto beside = config.config().section("mtp_config");
+  if (own.count > 0 || !beside) return own;
+  ConfigReader published(*beside, "mtp_config");
+  return from(published, "local_layer_ids", 0);
+}
+
+// In the names of the published weights, with gates and ups row by row (vLLM 0.32, models/inkling/nvidia/mtp.py).
+Module inkling_prediction_block(const InklingSizes& s, const Quantity& width, bool narrow) {
+  HeadAttention a = narrow ? s.narrow : s.full;
+  a.qk_norm = QkNorm::per_head;
+  a.path = "attn", a.q = "wq_du", a.k = "wk_dv", a.v = "wv_dv", a.o = "wo_ud";
+  Module attend = attention(a);
+  add_relative_scores(attend, a, "wr_du", s, narrow);
+  for (const char* name : {"k_sconv.weight", "v_sconv.weight"})
+    add_short_convolution(attend, name, a.kv_heads * a.head_dim, s.kernel);
+  blocks::GatedMlp dense{s.d.hidden, width};
+  dense.fused = "w13_dn", dense.down = "w2_md";
+  Module mlp = gated_mlp(dense);
+  mlp.tensors.front().parallel.interleaved = true;
+  mlp.tensors.push_back(parameter("global_scale", {1}, Role::layer_scale, Part::dense_mlp));
+  Module block{"transformer_block", "layer", {}, {}, {}};
+  add_norm(block, "attn_norm", s.d.hidden, Role::input_norm);
+  add_norm(block, "mlp_norm", s.d.hidden, Role::pre_feedforward_norm);
+  for (const char* name : {"attn_sconv.weight", "mlp_sconv.weight"})
+    add_short_convolution(block, name, s.d.hidden, s.kernel, Part::norm);
+  block.children = {std::move(attend), std::move(mlp)};
+  return block;
+}
+
+void add_inkling_prediction(ConfigReader& config, ModuleTree& tree, const InklingSizes& s,
+                            const Quantity& width) {
+  const InklingPrediction p = read_inkling_prediction(config);
+  for (const bool narrow : {false, true}) {
+    const auto where = layers_where(Quantity(p.count), [&](std::uint64_t i) {
+      return (std::find(p.narrow.begin(), p.narrow.end(), i) != p.narrow.end()) == narrow;
+    });
+    if (where.empty()) continue;
+    Module layer = layers("model.mtp.layers.{layer}",
+                          narrow ? "multi-token prediction with a window" : "multi-token prediction", where);
+    layer.children = {mtp_own(s.d.hidden, {"embed_norm", "hidden_norm", "input_proj", ""}),
+                      inkling_prediction_block(s, width, narrow)};
+    tree.mtp.push_back(std::move(layer));
+    std::vector<std::uint64_t> behind;
+    for (const std::uint64_t i : where) behind.push_back(s.d.layers.value() + i);
+    tree.mtp_attention.push_back(
+        geometry(narrow ? s.narrow : s.full, std::move(behind), narrow ? s.window.value() : 0));
+  }
+  if (p.count == 0 || !p.chained) return;
+  Module chain{"model.mtp", "norm behind every layer of prediction", {}, {}, {}};
+  add_norm(chain, "chain_norm", s.d.hidden, Role::final_norm, false, Part::mtp);
+  tree.mtp.push_back(std::move(chain));
+}
+
 void describe_inkling(ConfigReader& config, ModuleTree& tree) {
   InklingSizes s = read_inkling(
       config, tree, {.hidden = 6144, .layers = 66, .heads = 64, .narrow_kv_heads = 16, .window = 512});
@@ -163,6 +229,7 @@ void describe_inkling(ConfigReader& config, ModuleTree& tree) {
   tree.modules.insert(tree.modules.begin() + 1,
                       norm("model.embed_tokens.embed_norm", d.hidden, Role::embedding_norm));
   note_inkling_layers(tree, s);
+  add_inkling_prediction(config, tree, s, dense_width);
 }
 
 // Filters of the convolution where all is seen are made of what the token says.

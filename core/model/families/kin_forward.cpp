@@ -192,9 +192,10 @@ Hyperparameters forward_exaone4(ConfigReader& config, const ModuleTree& tree) {
   return h;
 }
 Hyperparameters forward_falcon(ConfigReader& config, const ModuleTree& tree) {
-  config.require(!config.flag("alibi", false),
-                 "alibi is true: Falcon with linear biases is not computed here");
-  Hyperparameters h = read_forward(config, tree, kFalconClass);
+  ForwardClass of_class = kFalconClass;
+  of_class.rotates = !config.flag("alibi", false);
+  Hyperparameters h = read_forward(config, tree, of_class);
+  if (!of_class.rotates) h.alibi_exponent = 8;
   h.parallel_branches = config.flag("parallel_attn", true) || config.flag("new_decoder_architecture", false);
   return h;
 }

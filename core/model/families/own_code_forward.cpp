@@ -95,6 +95,17 @@ Hyperparameters forward_nanbeige(ConfigReader& config, const ModuleTree& tree) {
   return read_forward(config, tree, {});
 }
 
+// Scores have a bias of the distance, and nothing rotates; max_seq_len is the context.
+Hyperparameters forward_step1(ConfigReader& config, const ModuleTree& tree) {
+  require_said(config, {"rms_norm_eps", "tie_word_embeddings"});
+  Hyperparameters h =
+      read_forward(config, tree, {.rope = {.context = 32768}, .activation_key = {}, .rotates = false});
+  if (config.has("max_seq_len") && !config.has("max_position_embeddings"))
+    h.context = config.size("max_seq_len").value();
+  h.alibi_exponent = 8;
+  return h;
+}
+
 Hyperparameters forward_orion(ConfigReader& config, const ModuleTree& tree) {
   require_said(config, {"rms_norm_eps", "max_position_embeddings"});
   return read_forward(config, tree, {});

@@ -22,6 +22,7 @@ Hyperparameters forward_plamo3(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_rnj1(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_sarvam_mla(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_sarvam_moe(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_step1(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_solar(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_telechat2(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_telechat3(ConfigReader& config, const ModuleTree& tree);

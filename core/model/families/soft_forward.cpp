@@ -190,6 +190,16 @@ Hyperparameters forward_mistral4(ConfigReader& config, const ModuleTree& tree) {
   return h;
 }
 
+// Its temperature may begin at another length than YaRN's.
+Hyperparameters forward_mistral_large3(ConfigReader& config, const ModuleTree& tree) {
+  config.require(config.has("rope_parameters") && config.has("rms_norm_eps"),
+                 "rope_parameters or rms_norm_eps is not there, which its class leaves to none");
+  Hyperparameters h = forward_mistral4(config, tree);
+  const double floor = number_in(config, rope_object(config), "llama_4_scaling_floor", 0);
+  if (h.temperature && floor > 0) h.temperature->floor = floor;
+  return h;
+}
+
 // The published config has rotary_dim, which the class does not read.
 Hyperparameters forward_minimax_m3(ConfigReader& config, const ModuleTree& tree) {
   RopeClass rope = {.theta = 5e6, .context = 524288, .partial = true};

@@ -20,6 +20,7 @@ Hyperparameters forward_ling3(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_mellum(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_minimax_m3(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_mistral4(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_mistral_large3(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_phimoe(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_step3p5(ConfigReader& config, const ModuleTree& tree);
 

@@ -169,12 +169,12 @@ TEST(ConfigKeys, NoneIsUsedThatTheClassDoesNotKnow) {
       {"stablelm", {"partial_rotary_factor"}},
       {"minimax_m2", {"partial_rotary_factor", "rotary_dim"}},
       // As they are published, which the class takes apart; a text within a model that sees.
-      {"hy_v4", {"first_k_dense_replace", "moe_layer_freq"}},
+      {"hy_v4", {"first_k_dense_replace", "moe_layer_freq", "num_nextn_predict_layers", "num_mtp_layers"}},
       {"dots3_note_text",
-       {"moe_shared_expert_intermediate_size", "per_layer_config", "swa_head_dim", "swa_kv_lora_rank",
-        "swa_num_attention_heads", "swa_q_lora_rank", "swa_qk_nope_head_dim", "swa_qk_rope_head_dim",
-        "swa_v_head_dim"}},
-      {"glm5_next_text", {"text_config", "vision_config"}},
+       {"moe_shared_expert_intermediate_size", "num_nextn_predict_layers", "num_mtp_layers",
+        "mtp_layer_types", "per_layer_config", "swa_head_dim", "swa_kv_lora_rank", "swa_num_attention_heads",
+        "swa_q_lora_rank", "swa_qk_nope_head_dim", "swa_qk_rope_head_dim", "swa_v_head_dim"}},
+      {"glm5_next_text", {"num_nextn_predict_layers", "num_mtp_layers", "text_config", "vision_config"}},
       // Which validators of ropes read, by a name.
       {"cohere2_moe", {"original_max_position_embeddings", "rope_parameters"}},
       // Names of the first releases, of the tree; one rule for two classes.
@@ -207,7 +207,7 @@ TEST(ConfigKeys, NoneIsUsedThatTheClassDoesNotKnow) {
       {"jetmoe", {"num_attention_heads", "num_layers"}},  // which follow from others, or have two names
       // One list for every decoder.
       {"zaya", {"intermediate_size"}},
-      {"inkling_text", {"tie_word_embeddings"}},
+      {"inkling_text", {"mtp_config", "num_nextn_predict_layers", "tie_word_embeddings"}},
       {"muse_glimmer_text", {"hidden_act"}},
       {"muse_spark_text", {"num_experts"}},
       {"mamba2", {"d_model", "n_layer"}},

@@ -1,0 +1,90 @@
+// Mistral's own description of a model: params.json in the words of config.json, and the tree that it makes.
+#include "core/formats/mistral_params.h"
+
+#include <gtest/gtest.h>
+
+#include "core/model/module_tree.h"
+#include "tests/support/support.h"
+
+namespace assay {
+namespace {
+
+// Of mistralai/Mistral-Large-3-675B-Instruct-2512.
+constexpr const char* kLarge3 =
+    R"({"dim": 7168, "n_layers": 61, "head_dim": 128, "hidden_dim": 16384, "n_heads": 128,
+  "n_kv_heads": 128, "rope_theta": 10000.0, "norm_eps": 1e-06, "vocab_size": 131072, "tied_embeddings": false,
+  "max_position_embeddings": 294912, "max_seq_len": 294912, "q_lora_rank": 1536, "qk_rope_head_dim": 64,
+  "qk_nope_head_dim": 128, "kv_lora_rank": 512, "v_head_dim": 128,
+  "llama_4_scaling": {"original_max_position_embeddings": 8192, "beta": 0.1},
+  "yarn": {"original_max_position_embeddings": 8192, "factor": 36, "apply_scale": false, "beta": 32, "alpha": 1},
+  "moe": {"expert_parallel": 1, "route_every_n": 1, "first_k_dense_replace": 3, "num_experts": 128,
+    "num_experts_per_tok": 4, "num_expert_groups": 1, "num_expert_groups_per_tok": 1, "routed_scale": 1.0,
+    "expert_hidden_dim": 4096, "num_shared_experts": 1},
+  "vision_encoder": {"hidden_size": 1664}})";
+
+ModelConfig written_as(test::TempDir& place, const std::string& text) {
+  test::write_file(place.path() / "params.json", text);
+  return ModelConfig::read(model_description_in(place.path()));
+}
+
+// The card: 673B in the language model, of which a token meets 39B.
+TEST(MistralParams, DescribeLarge3) {
+  test::TempDir place;
+  const ModelConfig config = written_as(place, kLarge3);
+  EXPECT_EQ(config.architecture(), "MistralLarge3ForCausalLM");
+  const ModuleTree tree = describe(config);
+  const Totals totals = count(tree);
+  // 2·131072·7168 + 7168 + 61·(7168·(1536 + 576 + 16384 + 2) + 1536·24576 + 512·32768 + 1536 + 512)
+  //   + 3·3·7168·16384 + 58·(128·7168 + 129·3·7168·4096)
+  EXPECT_EQ(totals.total, 673'421'089'792u);
+  EXPECT_NEAR(static_cast<double>(totals.active), 39e9, 1e9);
+  const TensorLookup lookup(tree);
+  using Shape = std::vector<std::uint64_t>;
+  const std::vector<std::pair<std::string, Shape>> named = {
+      {"tok_embeddings.weight", {131072, 7168}},
+      {"layers.0.feed_forward.w2.weight", {7168, 16384}},
+      {"layers.60.attention.wkv_a_with_mqa.weight", {576, 7168}},
+      {"layers.60.attention.wkv_b.weight", {32768, 512}},
+      {"layers.60.attention.q_a_norm.weight", {1536}},
+      {"layers.60.gate.weight", {128, 7168}},
+      {"layers.60.shared_experts.w1.weight", {4096, 7168}},
+      {"layers.60.experts.127.w3.weight", {4096, 7168}},
+      {"layers.60.ffn_norm.weight", {7168}},
+      {"output.weight", {131072, 7168}}};
+  for (const auto& [name, shape] : named) {
+    const auto found = lookup.find(name);
+    ASSERT_TRUE(found.has_value()) << name;
+    EXPECT_EQ(found->spec->shape, shape) << name;
+  }
+  EXPECT_FALSE(lookup.find("layers.3.feed_forward.w2.weight").has_value());
+}
+
+TEST(MistralParams, SayHowPositionsAreStretched) {
+  test::TempDir place;
+  const ModuleTree tree = describe(written_as(place, kLarge3));
+  const auto* read = std::get_if<Hyperparameters>(&tree.read_hyperparameters);
+  ASSERT_NE(read, nullptr);
+  const RopeRule& rope = read->ropes.at(0);
+  EXPECT_EQ(rope.type, RopeRule::Type::yarn);
+  EXPECT_EQ(rope.attention_factor, 1);  // apply_scale is false
+  EXPECT_EQ(rope.mscale_all_dim, 0);
+  ASSERT_TRUE(read->temperature.has_value());
+  EXPECT_EQ(read->temperature->floor, 8192);
+}
+
+// Llama's own, Mistral 7B's: other names of tensors, which are derived from headers.
+TEST(MistralParams, OfOtherModelsAreLeftAside) {
+  test::TempDir place;
+  for (const char* text :
+       {R"({"dim": 4096, "n_layers": 32, "n_heads": 32, "vocab_size": -1})",
+        R"({"dim": 4096, "n_layers": 32, "n_heads": 32, "moe": {"num_experts": 8}})", "[]", "{"}) {
+    test::write_file(place.path() / "params.json", text);
+    EXPECT_EQ(model_description_in(place.path()), fs::path()) << text;
+  }
+  test::write_file(place.path() / "params.json", kLarge3);
+  test::write_file(place.path() / "config.json", "{}");
+  EXPECT_EQ(model_description_in(place.path()).filename(), "config.json");
+}
+
+}  // namespace
+}  // namespace assay

@@ -118,7 +118,7 @@ constexpr std::string_view kMergedLlama3 = "dbrx", kGlm4 = "glm4", kGlmMask = "[
 struct KnownFamily {
   std::string_view family, oldest, name;
 };
-constexpr std::array<KnownFamily, 24> kFamilies = {{
+constexpr std::array<KnownFamily, 24> kNamesOfFamilies = {{
     {"lfm2", "llama-bpe", "lfm2"},
     {"lfm2_moe", "llama-bpe", "lfm2"},
     {"falcon_h1", "llama-bpe", "falcon-h1"},
@@ -189,7 +189,7 @@ ParsedJson sequence_json(ParsedJson parts) {
 // The oldest name with the same expression.
 std::string_view rule_of(std::string_view name) {
   if (name == kDistilledQwen) return "qwen2";
-  for (const KnownFamily& known : kFamilies) {
+  for (const KnownFamily& known : kNamesOfFamilies) {
     if (known.name == name) name = known.oldest;
   }
   return name == kGlm4 || name == kMergedLlama3 || name == "smaug-bpe" ? "llama-bpe" : name;
@@ -269,7 +269,7 @@ std::string pre_tokenizer_name(const ParsedJson& tokenizer_json, std::string_vie
   const auto found = tokenizer_json.find("pre_tokenizer");
   if (found == tokenizer_json.end()) return {};
   const std::string oldest(oldest_name(cutters_of(*found), tokenizer_json));
-  for (const KnownFamily& known : kFamilies) {
+  for (const KnownFamily& known : kNamesOfFamilies) {
     if (known.family == family && known.oldest == oldest) return std::string(known.name);
   }
   return oldest;

@@ -8,7 +8,7 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t kMostKept = std::size_t{64} << 20;  // bytes
+constexpr std::size_t kMostOfWeights = std::size_t{64} << 20;  // bytes
 
 using Key = std::tuple<std::string, InputKind, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
                        int, std::int64_t, int>;
@@ -27,9 +27,9 @@ class KeptWeights {
   void keep(const Key& key, const MadeWeightPtr& weight) {
     const std::size_t bytes =
         weight->view().rows * weight->view().columns * sizeof(float);  // none takes more
-    if (bytes > kMostKept / 4) return;
+    if (bytes > kMostOfWeights / 4) return;
     const std::lock_guard lock(mutex_);
-    if (kept_ + bytes > kMostKept) {
+    if (kept_ + bytes > kMostOfWeights) {
       weights_.clear();
       kept_ = 0;
     }

@@ -9,7 +9,7 @@
 namespace assay {
 namespace {
 
-// Of mistralai/Mistral-Large-3-675B-Instruct-2512.
+// With the keys of Mistral-Large-3-675B-Instruct-2512, put down from what is told of it and not from the file itself.
 constexpr const char* kLarge3 =
     R"({"dim": 7168, "n_layers": 61, "head_dim": 128, "hidden_dim": 16384, "n_heads": 128,
   "n_kv_heads": 128, "rope_theta": 10000.0, "norm_eps": 1e-06, "vocab_size": 131072, "tied_embeddings": false,

@@ -120,7 +120,6 @@ std::string with(const std::string& architecture, const nlohmann::json& more) {
 // What a rule does not compute it names.
 TEST(KinRefusals, NameTheKey) {
   EXPECT_EQ(with("GraniteForCausalLM", nlohmann::json::object()), "computed");
-  EXPECT_NE(with("FalconForCausalLM", {{"alibi", true}}).find("alibi"), std::string::npos);
   EXPECT_NE(with("BloomForCausalLM", {{"apply_residual_connection_post_layernorm", true}})
                 .find("apply_residual_connection_post_layernorm"),
             std::string::npos);

@@ -1,5 +1,4 @@
 #include "core/formats/checkpoint.h"
-#include "core/formats/mistral_params.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +6,7 @@
 #include <numeric>
 
 #include "core/formats/checkpoint_files.h"
+#include "core/formats/mistral_params.h"
 #include "core/formats/shard_numbering.h"
 #include "core/system/error.h"
 #include "core/system/file.h"

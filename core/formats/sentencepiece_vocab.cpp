@@ -80,6 +80,20 @@ SentencePiece parse_piece(Wire wire) {
   return piece;
 }
 
+// take(the message) for each field of this number in ModelProto, whatever stands between.
+template <class Take>
+void for_each_field(Wire& model, std::uint64_t field, const std::filesystem::path& source, Take&& take) {
+  while (!model.done()) {
+    const std::uint64_t key = model.varint();
+    if (key != tag(field, 2)) {
+      model.skip(key & 7);
+      continue;
+    }
+    const std::string_view message = model.message();
+    take(Wire(message, model.offset() - message.size(), source));
+  }
+}
+
 void put_varint(std::string& out, std::uint64_t value) {
   for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
   out += static_cast<char>(value);
@@ -133,15 +147,7 @@ std::vector<SentencePiece> parse_sentencepiece_vocab(std::string_view bytes,
                                                      const std::filesystem::path& source) {
   std::vector<SentencePiece> pieces;
   Wire wire(bytes, 0, source);
-  while (!wire.done()) {
-    const std::uint64_t key = wire.varint();
-    if (key != tag(1, 2)) {
-      wire.skip(key & 7);
-      continue;
-    }
-    const std::string_view message = wire.message();
-    pieces.push_back(parse_piece({message, wire.offset() - message.size(), source}));
-  }
+  for_each_field(wire, 1, source, [&](Wire piece) { pieces.push_back(parse_piece(piece)); });
   if (pieces.empty()) wire.fail("it has no pieces");
   return pieces;
 }
@@ -149,14 +155,7 @@ std::vector<SentencePiece> parse_sentencepiece_vocab(std::string_view bytes,
 bool sentencepiece_adds_prefix(std::string_view bytes, const std::filesystem::path& source) {
   bool adds = true;
   Wire wire(bytes, 0, source);
-  while (!wire.done()) {
-    const std::uint64_t key = wire.varint();
-    if (key != tag(3, 2)) {
-      wire.skip(key & 7);
-      continue;
-    }
-    const std::string_view message = wire.message();
-    Wire normalizer(message, wire.offset() - message.size(), source);
+  for_each_field(wire, 3, source, [&](Wire normalizer) {
     while (!normalizer.done()) {
       const std::uint64_t field = normalizer.varint();
       if (field == tag(3, 0))
@@ -164,7 +163,7 @@ bool sentencepiece_adds_prefix(std::string_view bytes, const std::filesystem::pa
       else
         normalizer.skip(field & 7);
     }
-  }
+  });
   return adds;
 }
 

@@ -5,7 +5,6 @@
 #include <array>
 
 #include "core/formats/json.h"
-#include "core/formats/mistral_params.h"
 #include "core/model/find_quantization.h"
 #include "core/model/nested_config.h"
 #include "core/model/quantized_layers.h"
@@ -104,9 +103,7 @@ ModelConfig ModelConfig::from_json(ParsedJson given, const std::filesystem::path
 }
 
 ModelConfig ModelConfig::read(const std::filesystem::path& config_json) {
-  ParsedJson document = read_config_json(config_json);
-  if (auto mistral = config_of_mistral_params(document)) document = std::move(*mistral);
-  ModelConfig config = from_json(std::move(document), config_json);
+  ModelConfig config = from_json(read_config_json(config_json), config_json);
   if (!config.quantization()) {
     config.quantization_ = std::make_shared<const std::optional<QuantizationConfig>>(
         quantization_beside(config_json.parent_path()));

@@ -208,8 +208,6 @@ ModelConfig ModelConfig::from_gguf(const gguf::Header& header, const std::filesy
   config.architecture_ = config.model_type_ = *architecture;
   ParsedJson values = Renamer(header, *architecture, source).run(names_of(header, stored), stored);
   config.document_ = config.text_ = std::make_shared<const ParsedJson>(std::move(values));
-  config.quantization_ =
-      std::make_shared<const std::optional<QuantizationConfig>>();  // ggml's types tell theirs
   return config;
 }
 

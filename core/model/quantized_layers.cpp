@@ -8,6 +8,7 @@
 
 #include "core/formats/json_events.h"
 #include "core/formats/json_kept_text.h"
+#include "core/formats/mistral_params.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
 
@@ -111,8 +112,10 @@ void sort_once_each(std::vector<QuantizedLayer>& layers) {
 }  // namespace
 
 ParsedJson read_config_json(const std::filesystem::path& path) {
-  return parse_json_keeping("quantized_layers", read_small_file(path, kPythonJson.max_bytes), path,
-                            kPythonJson);
+  ParsedJson document =
+      parse_json_keeping("quantized_layers", read_small_file(path, kPythonJson.max_bytes), path, kPythonJson);
+  if (auto mistral = config_of_mistral_params(document)) return std::move(*mistral);
+  return document;
 }
 
 std::vector<Group> parse_quantized_layers(const ParsedJson& object, const std::filesystem::path& source) {

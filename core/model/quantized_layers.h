@@ -12,7 +12,8 @@
 namespace assay {
 
 // The document of a config.json or hf_quant_config.json, with quantized_layers as its text: they have an entry for each
-// expert's matrix, 22,000 in 3 MB for MiniMax-M3. Read as Python does (kPythonJson).
+// expert's matrix, 22,000 in 3 MB for MiniMax-M3. Read as Python does (kPythonJson). A params.json of Mistral's as the
+// config.json that it stands for.
 ParsedJson read_config_json(const std::filesystem::path& path);
 
 // {"model.layers.0.mlp.up_proj": {"quant_algo": "NVFP4", "group_size": 16}, …}: a group for each algorithm and

@@ -53,6 +53,8 @@ struct FloatFormat {
     return 0;
   }
   constexpr bool operator==(const FloatFormat&) const = default;
+  // Not by ==, which nvcc makes a trap of in device code: what is defaulted is the host's alone.
+  constexpr bool is_bfloat16() const { return exponent_bits == 8 && mantissa_bits == 7; }
 };
 
 inline constexpr FloatFormat kF16{5, 10, 15, Special::ieee};
@@ -114,7 +116,7 @@ constexpr double power_of_two(int exponent) {  // -1022 <= exponent <= 1023
 }
 
 constexpr float decode(const FloatFormat& f, std::uint32_t code) {
-  if (f == kBF16) return std::bit_cast<float>(code << 16);  // the upper half of a float32
+  if (f.is_bfloat16()) return std::bit_cast<float>(code << 16);  // the upper half of a float32
   const std::uint32_t magnitude = code & (f.sign_code() - 1);
   const bool negative = (code & f.sign_code()) != 0;
   const std::uint32_t sign_bit = negative ? 0x80000000u : 0u;
@@ -167,7 +169,7 @@ constexpr std::uint32_t encode(const FloatFormat& f, float x, Overflow overflow)
     return sign | f.nan_code() | (keeps_payload ? (magnitude & 0x7FFFFFu) >> (23 - f.mantissa_bits) : 0u);
   }
   std::uint32_t code = f.max_code() + 1;  // of an infinity
-  if (f == kBF16) {                       // the upper half of a float32, and the lower one decides
+  if (f.is_bfloat16()) {                  // the upper half of a float32, and the lower one decides
     code = (magnitude + 0x7FFFu + (magnitude >> 16 & 1u)) >> 16;
   } else if (magnitude < 0x7F800000u) {
     // Codes count in steps of the last place of x's binade (of the lowest one, below it); rounding up out of

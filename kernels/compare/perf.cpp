@@ -127,7 +127,7 @@ int run_compare_perf(const Registry& registry, const CompareKernelsSettings& s) 
   const NameFilter kernel(s.request.kernel, "");
   const Roof before = measure_roof(s.request.jobs);
   const std::vector<std::vector<KernelTime>> all = time_all(registry, s, kernel);
-  if (interrupted()) return kExitInterrupted;
+  const bool cut_short = interrupted();  // what there is by then is told
   const std::map<std::string, Device> devices = devices_of(registry);
   Roofs roofs = {.cpu = higher(before, measure_roof(s.request.jobs)), .gpu = {}};
   if (any_on_gpu(all, devices)) {
@@ -161,6 +161,7 @@ int run_compare_perf(const Registry& registry, const CompareKernelsSettings& s) 
                          t.flops, t.bytes, share.is_null() ? "" : share.dump());
     }
   }
+  if (list.empty() && cut_short) return kExitInterrupted;
   if (list.empty())
     output.paint("SKIPPED: " + nothing_timed(registry, s.request), Style::yellow);
   else
@@ -180,7 +181,7 @@ int run_compare_perf(const Registry& registry, const CompareKernelsSettings& s) 
        {"gpu_roof",
         roofs.gpu.bytes == 0 ? Json() : Json{{"flops", roofs.gpu.flops}, {"bytes", roofs.gpu.bytes}}},
        {"perf", std::move(list)}});
-  return kExitOk;
+  return cut_short ? kExitInterrupted : kExitOk;
 }
 
 }  // namespace assay

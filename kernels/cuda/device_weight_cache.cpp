@@ -74,17 +74,31 @@ const void* DeviceWeightCache::of_bytes(const void* host, std::size_t bytes) {
   });
 }
 
-const void* DeviceWeightCache::of_made(const WeightView& weight, const std::string& what,
-                                       const std::function<std::vector<std::byte>()>& make) {
+template <class Make>
+const void* DeviceWeightCache::of_weight(const WeightView& weight, const std::string& what, Make make) {
   if (weight.codes == nullptr) return nullptr;
   const std::size_t bytes = weight.rows * weight.row_bytes;
   return find({weight.codes, weight.scales, bytes, weight.first_row, what}, source_of(weight.codes, bytes),
-              source_of(weight.scales, scale_bytes(weight)), [&] {
-                const std::vector<std::byte> made = make();
-                void* block = blocks_.allocate(made.size());
-                blocks_.upload(block, made.data(), made.size());
-                return block;
-              });
+              source_of(weight.scales, scale_bytes(weight)), make);
+}
+
+const void* DeviceWeightCache::of_made(const WeightView& weight, const std::string& what,
+                                       const std::function<std::vector<std::byte>()>& make) {
+  return of_weight(weight, what, [&] {
+    const std::vector<std::byte> made = make();
+    void* block = blocks_.allocate(made.size());
+    blocks_.upload(block, made.data(), made.size());
+    return block;
+  });
+}
+
+const void* DeviceWeightCache::of_filled(const WeightView& weight, const std::string& what, std::size_t bytes,
+                                         const std::function<void(void*)>& fill) {
+  return of_weight(weight, what, [&] {
+    void* block = blocks_.allocate(bytes);
+    fill(block);
+    return block;
+  });
 }
 
 }  // namespace assay::cuda

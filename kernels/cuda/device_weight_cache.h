@@ -42,6 +42,9 @@ class DeviceWeightCache {
   // Of Staging::made_of(); null where the weight's bytes are not at hand to be known by.
   const void* of_made(const WeightView& weight, const std::string& what,
                       const std::function<std::vector<std::byte>()>& make);
+  // Of Staging::filled_of(), alike.
+  const void* of_filled(const WeightView& weight, const std::string& what, std::size_t bytes,
+                        const std::function<void(void*)>& fill);
 
  private:
   struct Key {
@@ -61,6 +64,8 @@ class DeviceWeightCache {
     void* device = nullptr;
     Source codes, scales;
   };
+  template <class Make>
+  const void* of_weight(const WeightView& weight, const std::string& what, Make make);
   template <class Upload>
   const void* find(const Key& key, const Source& codes, const Source& scales, Upload upload);
   void forget_the_gone();

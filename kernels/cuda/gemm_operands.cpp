@@ -107,27 +107,40 @@ const float* Operations::kept_floats(const WeightView& weight, const std::string
   }));
 }
 
+// Codes in rows on 16 bytes; of Q8_0 its scales behind them, as float32.
+const unsigned char* Operations::repacked(const WeightView& weight, const Product& product) {
+  const std::size_t pitch =
+      aligned16(weight.columns * static_cast<std::size_t>(bytes_of(product.shape.codes)));
+  const std::size_t scales = product.packed ? weight.rows * (weight.columns / kQ8Block) * sizeof(float) : 0;
+  const std::string what = product.packed ? "unpack Q8_0" : "align rows";
+  const void* made = staging_->filled_of(weight, what, weight.rows * pitch + scales, [&](void* to) {
+    auto* codes = static_cast<unsigned char*>(to);
+    const RepackArgs args = {
+        .codes =
+            static_cast<const unsigned char*>(staging_->read(weight.codes, weight.rows * weight.row_bytes)),
+        .rows = static_cast<std::int64_t>(weight.rows),
+        .row_bytes = static_cast<std::int64_t>(weight.row_bytes),
+        .out = codes,
+        .out_pitch = static_cast<std::int64_t>(pitch),
+        .scales = product.packed ? reinterpret_cast<float*>(codes + weight.rows * pitch) : nullptr};
+    (product.packed ? launchers_.unpack_q8_0 : launchers_.align_rows)(plan_rows(limits_, what, weight.rows),
+                                                                      args, stream());
+  });
+  return static_cast<const unsigned char*>(made);
+}
+
 DeviceW Operations::weight(const WeightView& weight, const Product& product, const WeightView& bias,
                            const Arithmetic& arithmetic) {
   DeviceW w;
   const std::size_t bytes = weight.columns * static_cast<std::size_t>(bytes_of(product.shape.codes));
-  const auto* stored = static_cast<const unsigned char*>(staging_->codes(weight));
-  RepackArgs repack = {.codes = stored,
-                       .rows = static_cast<std::int64_t>(weight.rows),
-                       .row_bytes = static_cast<std::int64_t>(weight.row_bytes),
-                       .out_pitch = static_cast<std::int64_t>(aligned16(bytes))};
-  const bool aligned = weight.row_bytes % 16 == 0 && reinterpret_cast<std::uintptr_t>(stored) % 16 == 0;
-  w.pitch = repack.out_pitch;
-  w.weight.codes = stored;
-  if (product.packed || !aligned) {
-    repack.out = scratch<unsigned char>(weight.rows * aligned16(bytes));
-    w.weight.codes = repack.out;
-    if (product.packed) repack.scales = scratch<float>(weight.rows * (weight.columns / kQ8Block));
-    const LaunchPlan plan = plan_rows(limits_, product.packed ? "unpack Q8_0" : "align rows", weight.rows);
-    (product.packed ? launchers_.unpack_q8_0 : launchers_.align_rows)(plan, repack, stream());
-  }
+  w.pitch = static_cast<std::int64_t>(aligned16(bytes));
+  const unsigned char* repacked = nullptr;
+  if (!product.packed && weight.row_bytes % 16 == 0)
+    w.weight.codes = static_cast<const unsigned char*>(staging_->codes(weight));
+  if (w.weight.codes == nullptr || reinterpret_cast<std::uintptr_t>(w.weight.codes) % 16 != 0)
+    w.weight.codes = repacked = this->repacked(weight, product);
   if (product.packed) {
-    w.weight.scales = repack.scales;
+    w.weight.scales = reinterpret_cast<const float*>(repacked + weight.rows * aligned16(bytes));
     w.block_columns = kQ8Block;
     w.scale_columns = static_cast<std::int32_t>(weight.columns / kQ8Block);
   } else if (bytes_of(product.shape.codes) == 1) {

@@ -69,6 +69,7 @@ class Operations {
  private:
   PrepareArgs prepare(const DeviceRows& x, std::size_t element_bytes, std::size_t planes);
   const float* scales_of(const WeightView& weight);
+  const unsigned char* repacked(const WeightView& weight, const Product& product);
   // What `make` makes of a weight, made once where such things are kept (Staging::made_of).
   const float* kept_floats(const WeightView& weight, const std::string& what,
                            const std::function<std::vector<float>()>& make);

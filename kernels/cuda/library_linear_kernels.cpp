@@ -258,6 +258,7 @@ Kernel<LinearCall> library_kernel(Machine& machine, const LibraryLinearLaunchers
       });
   kernel.invariants = kNoInvariants;
   kernel.roundoffs.accumulator = roundoff;
+  kernel.roundoffs.flushes_subnormals = tf32;  // seen on an H100
   kernel.unavailable = [&machine, launchers] {
     const std::string why = machine.unavailable();
     return why.empty() && launchers.unavailable != nullptr ? launchers.unavailable() : why;

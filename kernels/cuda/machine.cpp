@@ -31,6 +31,11 @@ class EmulatedStaging final : public Staging {
     const void* kept = kept_ == nullptr ? nullptr : kept_->of_made(weight, what, make);
     return kept == nullptr ? Staging::made_of(weight, what, make) : kept;
   }
+  const void* filled_of(const WeightView& weight, const std::string& what, std::size_t bytes,
+                        const std::function<void(void*)>& fill) override {
+    const void* kept = kept_ == nullptr ? nullptr : kept_->of_filled(weight, what, bytes, fill);
+    return kept == nullptr ? Staging::filled_of(weight, what, bytes, fill) : kept;
+  }
   void* scratch(std::size_t bytes) override {
     void* memory = operator new(bytes, kScratchAlignment);
     scratch_.push_back(memory);
@@ -87,6 +92,12 @@ const void* Staging::scales(const WeightView& weight) {
   return keep(weight.scales, scale_bytes(weight));
 }
 
+const void* Staging::filled_of(const WeightView&, const std::string&, std::size_t bytes,
+                               const std::function<void(void*)>& fill) {
+  void* made = scratch(bytes);
+  fill(made);
+  return made;
+}
 const void* Staging::made_of(const WeightView&, const std::string&,
                              const std::function<std::vector<std::byte>()>& make) {
   made_.push_back(make());

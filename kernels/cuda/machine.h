@@ -42,6 +42,10 @@ class Staging {
   // else at each call. `what` is all that it depends on besides the weight.
   virtual const void* made_of(const WeightView& weight, const std::string& what,
                               const std::function<std::vector<std::byte>()>& make);
+  // `bytes` that a kernel of this stream makes of a weight that neither changes nor goes away: as made_of(), but on the
+  // device, by what `fill` launches.
+  virtual const void* filled_of(const WeightView& weight, const std::string& what, std::size_t bytes,
+                                const std::function<void(void*)>& fill);
   // Memory of the kernel's own until finish(), aligned to 256 bytes: all bits 1 under the emulator.
   virtual void* scratch(std::size_t bytes) = 0;
   // So many words that are 0 when a kernel begins, and that it leaves 0: for blocks to count each other with.

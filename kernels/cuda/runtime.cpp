@@ -313,6 +313,17 @@ class DeviceStaging final : public Staging {
     const void* kept = memory_ == nullptr ? nullptr : memory_->kept().of_made(weight, what, make);
     return kept == nullptr ? Staging::made_of(weight, what, make) : kept;
   }
+  const void* filled_of(const WeightView& weight, const std::string& what, std::size_t bytes,
+                        const std::function<void(void*)>& fill) override {
+    const auto fill_and_wait = [&](void* to) {
+      fill(to);
+      check(cudaStreamSynchronize(stream_),
+            "making a weight's other form");  // other threads' streams read it, too
+    };
+    const void* kept =
+        memory_ == nullptr ? nullptr : memory_->kept().of_filled(weight, what, bytes, fill_and_wait);
+    return kept == nullptr ? Staging::filled_of(weight, what, bytes, fill) : kept;
+  }
   void* scratch(std::size_t bytes) override {
     void* memory = nullptr;
     check(cudaMallocAsync(&memory, std::max<std::size_t>(1, bytes), stream_),
@@ -409,9 +420,16 @@ void allow_shared(const void* kernel, const LaunchPlan& plan) {
   require_fits(plan);
   constexpr std::size_t kWithoutAsking = 48 << 10;
   if (plan.shared_bytes <= kWithoutAsking) return;
+  // What is allowed is the kernel's, whichever thread launches it: it only ever grows.
+  static std::mutex mutex;
+  static std::map<const void*, std::size_t> allowed;
+  const std::lock_guard lock(mutex);
+  std::size_t& bytes = allowed[kernel];
+  if (plan.shared_bytes <= bytes) return;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              static_cast<int>(plan.shared_bytes)),
         fmt::format("{}: asking for {} bytes of shared memory", plan.kernel, plan.shared_bytes));
+  bytes = plan.shared_bytes;
 }
 
 void check_launch(const LaunchPlan& plan, int status) {

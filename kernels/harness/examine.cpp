@@ -20,10 +20,12 @@
 namespace assay {
 namespace {
 
-constexpr int kRepeats = 3;                  // of a run that differed from another, to tell chance from cause
-constexpr std::size_t kPadding = 5;          // odd, so that rows lie at all alignments
-constexpr double kRoundsOperands = 0x1p-11;  // a roundoff so coarse is that of operands, not of sums
-constexpr std::size_t kAlignedPadding = 16;  // for kernels that refuse those
+constexpr int kRepeats = 3;          // of a run that differed from another, to tell chance from cause
+constexpr std::size_t kPadding = 5;  // odd, so that rows lie at all alignments
+constexpr double kSmallestNormal = 0x1p-126;
+constexpr double kQuickness = 4;  // a device's calls follow each other: so much shorter a time says as much
+constexpr double kRoundsOperands = 0x1p-11;     // a roundoff so coarse is that of operands, not of sums
+constexpr std::size_t kAlignedPadding = 16;     // for kernels that refuse those
 constexpr std::uint64_t kTellingElements = 64;  // from so many on, agreement in all digits is no accident
 
 // A case's runs, wherever they take place.
@@ -214,8 +216,10 @@ Comparison compare_parts(const Truth& truth, const std::vector<OutputPart>& part
     // A copy is exact only for who multiplies what it was given: tf32 keeps 10 bits of each operand.
     const double of_sums = roundoffs.accumulator >= kRoundsOperands ? 2 * roundoffs.accumulator : 0;
     const double copied = std::max(of_sums, roundoffs.operands);
-    if (budget.empty() && copied > 0) {
-      for (const double value : values) budget.push_back(copied * std::fabs(value));
+    const double flushed = roundoffs.flushes_subnormals ? kSmallestNormal : 0;
+    if (budget.empty() && copied + flushed > 0) {
+      const std::vector<double>& sizes = truth[p].products.empty() ? values : truth[p].products;
+      for (const double size : sizes) budget.push_back(copied * std::fabs(size) + flushed);
     }
     const ErrorMeasure m = measure(parts[p].values, values, budget, truth[p].type);
     const bool worse = m.ratio > result.measured.ratio || m.pattern_faults > 0 || p == 0;
@@ -415,7 +419,8 @@ class TypedExaminer final : public OpExaminer {
       } else if (kernel.takes(operands->arithmetic, call)) {
         if (kernel.device == Device::cuda && !device) device = OnDevice::make(*operands, jobs);
         const bool there = kernel.device == Device::cuda && device;
-        seconds = there ? device->seconds(kernel, least) : fastest([&] { kernel.run(ops, call); }, least);
+        seconds = there ? device->seconds(kernel, least / kQuickness)
+                        : fastest([&] { kernel.run(ops, call); }, least);
       }
       if (seconds) times.push_back({id.text(), kernel.name, *seconds, operands->flops(), operands->bytes()});
     }

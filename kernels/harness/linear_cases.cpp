@@ -124,18 +124,23 @@ class LinearOperands final : public Operands<LinearCall> {
     if (how && !x_.values.empty()) y.unrounded = unrounded(wide, *how);
     if (kind_ == InputKind::exact || kind_ == InputKind::one_hot) {
       demand_equality(y);
+      // A kernel that rounds operands anew errs by their products, not by a sum that may be 0.
+      if (how) y.products = sizes_of_products(wide, x, std::move(w));
       return {std::move(y)};
     }
-    Filled sizes = x;
-    for (double& value : sizes.values) value = std::fabs(value);
-    const MadeWeight absolute(magnitudes(std::move(w)), outputs_, inputs_);
-    y.per_roundoff =
-        wide.download(run_reference(wide, LinearCall{upload(wide, sizes), absolute.view(), {}, {}}));
+    y.per_roundoff = sizes_of_products(wide, x, std::move(w));
     y.products = y.per_roundoff;
     for (double& value : y.per_roundoff) value *= accumulation_factor(inputs_);
     if (bias_) add_bias_error(y);
     y.fine_digits = inputs_ >= 32 && y.type == ElementType::F32 && kind_ == InputKind::zero_mean;
     return {std::move(y)};
+  }
+  // |x| · |W|ᵀ
+  std::vector<double> sizes_of_products(ReferenceOps& wide, const Filled& x, std::vector<float> w) const {
+    Filled sizes = x;
+    for (double& value : sizes.values) value = std::fabs(value);
+    const MadeWeight absolute(magnitudes(std::move(w)), outputs_, inputs_);
+    return wide.download(run_reference(wide, LinearCall{upload(wide, sizes), absolute.view(), {}, {}}));
   }
   WeightView stored() const {
     WeightView view = weight_->view();

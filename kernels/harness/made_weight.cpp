@@ -83,6 +83,7 @@ MadeWeight::MadeWeight(const WeightForm& form, InputKind kind, const FillOptions
   std::vector<float> values(options.rows * options.columns);
   if (!ShapesOnly::asked()) fill_inputs(kind, options, values);
   form.encoder == nullptr ? store(form, values, exact) : encode_as(form, values, exact);
+  declare_lasting();
 }
 
 MadeWeight::MadeWeight(std::vector<float> values, std::size_t rows, std::size_t columns) {
@@ -90,6 +91,12 @@ MadeWeight::MadeWeight(std::vector<float> values, std::size_t rows, std::size_t 
   view_.columns = columns;
   lay_out({});
   store({}, values, false);
+  declare_lasting();
+}
+
+void MadeWeight::declare_lasting() {
+  if (view_.codes != nullptr) lasting_codes_ = LastingMemory(codes());
+  lasting_scales_ = LastingMemory(std::as_bytes(std::span(scales_)));
 }
 
 void MadeWeight::Free::operator()(void* memory) const {

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/system/lasting_memory.h"
 #include "kernels/harness/inputs.h"
 #include "refimpl/ops/weight_view.h"
 
@@ -50,6 +51,7 @@ class MadeWeight {
   void lay_out(const WeightForm& form);
   void encode_as(const WeightForm& form, std::span<const float> values, bool exact);
   void store(const WeightForm& form, std::vector<float>& values, bool exact);
+  void declare_lasting();
   std::span<std::byte> codes() const { return {codes_.get(), view_.rows * view_.row_bytes}; }
 
   struct Free {
@@ -60,6 +62,8 @@ class MadeWeight {
   std::vector<float> scales_;
   std::unique_ptr<const EncodedWeight> encoded_;
   WeightView view_;
+  // Nothing of it changes any more: who keeps copies need not look at its bytes at every call.
+  LastingMemory lasting_codes_, lasting_scales_;
 };
 using MadeWeightPtr = std::shared_ptr<const MadeWeight>;
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "core/system/threads.h"
 #include "kernels/harness/inputs.h"
 
 namespace assay {
@@ -12,15 +13,22 @@ namespace {
 constexpr std::size_t kMostKept = (std::size_t{256} << 20) / sizeof(double);
 constexpr std::size_t kMostOfASeed = kMostKept / 2;
 constexpr std::size_t kFew = 256;  // made at once, at least
+constexpr std::size_t kChunk = std::size_t{1}
+                               << 20;  // by a thread: operands of timed cases have a hundred million
 
 // Those there are, and behind them as many more as `count` wants. Each takes two of the stream's numbers.
 NormalNumbers made(std::uint64_t seed, std::size_t count, const NormalNumbers& there) {
   auto numbers = std::make_shared<std::vector<double>>();
   numbers->reserve(count);
   if (there) *numbers = *there;
-  InputStream stream(seed);
-  stream.skip(2 * numbers->size());
-  while (numbers->size() < count) numbers->push_back(stream.normal());
+  const std::size_t first = numbers->size();
+  numbers->resize(count);
+  parallel_for(available_cores(), (count - first + kChunk - 1) / kChunk, [&](std::size_t chunk) {
+    const std::size_t begin = first + chunk * kChunk;
+    InputStream stream(seed);
+    stream.skip(2 * begin);
+    for (std::size_t i = begin; i < std::min(count, begin + kChunk); ++i) (*numbers)[i] = stream.normal();
+  });
   return numbers;
 }
 

@@ -45,6 +45,8 @@ struct Roundoffs {
   // What a product of two operands is off by, relatively, where they are rounded first to coarser numbers
   // than the arithmetic's: 0 where they are not.
   double operands = 0;
+  // Takes numbers below 2^-126 for 0: what would be exact may be off by as much.
+  bool flushes_subnormals = false;
 };
 
 template <class Call>

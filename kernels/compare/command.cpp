@@ -26,6 +26,7 @@ constexpr const char* kKernelsExamples =
     "  assay compare kernels --list\n"
     "  assay compare kernels --mutants                plant faults; is each caught?\n"
     "  assay compare kernels --perf                   time, and how far below the roof\n"
+    "  assay compare kernels --tune board.json        which of a GPU's kernels is fastest where\n"
     "  assay compare kernels --dry-run --sm 89        launch plans of the CUDA kernels\n"
     "\nExit codes: 0 nothing failed, 1 something did, or proved nothing, 2 wrong usage or unreadable input.";
 
@@ -49,6 +50,8 @@ void add_kernels(CLI::App& compare, Action& action) {
   command.add_flag("--list", s.list, "The kernels there are");
   command.add_flag("--mutants", s.mutants, "Plant faults, and see whether each is caught");
   command.add_flag("--perf", s.perf, "Time, GB/s, GFLOP/s and share of the roof, on shapes worth timing");
+  command.add_option("--tune", s.tune, "Time a GPU's products, and write which kernel is fastest where")
+      ->type_name("FILE");
   command.add_flag("--dry-run", s.dry_run,
                    "How CUDA kernels would be launched on those shapes: needs no GPU");
   command

@@ -106,8 +106,10 @@ int show_mutants(const CompareKernelsSettings& s, const Output& output) {
 
 // What does not go together is refused: left out without a word, it would look like done.
 void refuse_contradictions(const CompareKernelsSettings& s) {
-  if (s.list + s.mutants + s.perf + s.dry_run > 1)
-    throw Error::usage("--list, --mutants, --perf and --dry-run exclude one another");
+  if (s.list + s.mutants + s.perf + s.dry_run + !s.tune.empty() > 1)
+    throw Error::usage("--list, --mutants, --perf, --tune and --dry-run exclude one another");
+  if (!s.tune.empty() && (!s.request.op.empty() || !s.request.kernel.empty() || !s.request.cases.empty()))
+    throw Error::usage("--tune times products of its own: --op, --kernel and --case do not go with it");
   if (s.sm != 0 && !s.dry_run) throw Error::usage("--sm goes with --dry-run");
   if (s.dry_run && s.request.device == Device::cpu)
     throw Error::usage("--dry-run plans launches on GPUs, --device cpu has none");
@@ -116,7 +118,7 @@ void refuse_contradictions(const CompareKernelsSettings& s) {
     throw Error::usage(
         "--mutants plants faults in right computations of its own: of the kernels and cases, only --op "
         "chooses");
-  if (!s.csv.empty() && (s.list || s.mutants || s.dry_run))
+  if (!s.csv.empty() && (s.list || s.mutants || s.dry_run || !s.tune.empty()))
     throw Error::usage("--csv goes with the examination and with --perf").remedy("--json has all of it");
 }
 
@@ -126,7 +128,7 @@ int run_compare_kernels(const CompareKernelsSettings& asked) {
   CompareKernelsSettings s = asked;
   const Output output(s.common.json);
   refuse_contradictions(s);
-  check_outputs({s.csv, s.common.json});
+  check_outputs({s.csv, s.tune, s.common.json});
   std::vector<Plugin> plugins;
   const Registry registry = registry_for(s, plugins);
   for (const Plugin& plugin : plugins) {
@@ -139,6 +141,7 @@ int run_compare_kernels(const CompareKernelsSettings& asked) {
   if (s.dry_run) return run_compare_plans(s);
   refuse_without_device(plugins, wanted_kernels(registry, s.request));
   if (s.perf) return run_compare_perf(registry, s);
+  if (!s.tune.empty()) return run_compare_tune(registry, s);
   const auto start = std::chrono::steady_clock::now();
   std::vector<CaseResult> results;
   if (!wanted_kernels(registry, s.request).empty() || !s.request.device)

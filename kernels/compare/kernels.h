@@ -16,7 +16,7 @@ namespace assay {
 struct CompareKernelsSettings {
   CommonOptions common;
   SurveyRequest request;
-  std::string device, csv;
+  std::string device, csv, tune;
   PluginOptions plugins;
   bool list = false, mutants = false, perf = false, verbose = false, dry_run = false;
   int sm = 0;  // of dry_run: this architecture; 0: all that are known
@@ -48,6 +48,8 @@ Json to_json(const MutantResult& result);
 void print_mutants(const Output& output, const std::vector<MutantResult>& results);
 
 int run_compare_perf(const Registry& registry, const CompareKernelsSettings& settings);
+// Writes settings.tune (kernels/selection/tuning.h).
+int run_compare_tune(const Registry& registry, const CompareKernelsSettings& settings);
 int run_compare_plans(const CompareKernelsSettings& settings);
 int run_compare_kernels(const CompareKernelsSettings& settings);
 

@@ -8,6 +8,7 @@
 #include "core/system/json.h"
 #include "core/system/name_filter.h"
 #include "core/system/output_paths.h"
+#include "core/system/progress.h"
 #include "core/system/table.h"
 #include "core/system/text.h"
 #include "core/system/threads.h"
@@ -82,17 +83,31 @@ std::vector<std::vector<KernelTime>> time_all(const Registry& registry, const Co
     const bool yardstick = k.name == "reference" || kernel_group(k.name) == "library";
     return (kernel.accepts(k.name) || yardstick) && (!s.request.device || *s.request.device == k.device);
   };
-  std::vector<std::vector<KernelTime>> all;
-  for (const auto& examiner : examiners(registry)) {
+  struct Job {
+    const OpExaminer* examiner;
+    CaseId id;
+  };
+  std::vector<Job> work;
+  const auto all_of_them = examiners(registry);
+  for (const auto& examiner : all_of_them) {
     if (!op.accepts(examiner->op())) continue;
     const std::vector<KernelLabel> kernels = examiner->kernels();
     // Yardsticks alone measure nothing.
     const auto asked = [&](const KernelLabel& k) { return kernel.accepts(k.name) && wanted(k); };
     if (std::none_of(kernels.begin(), kernels.end(), asked)) continue;
-    for (const CaseId& id : timed_cases(*examiner, s)) {
-      if (interrupted()) return all;
-      all.push_back(examiner->time(id, wanted, s.request.jobs, kLeastSeconds));
-    }
+    for (CaseId& id : timed_cases(*examiner, s)) work.push_back({examiner.get(), std::move(id)});
+  }
+  std::vector<std::vector<KernelTime>> all;
+  Progress progress(s.common.progress, "timing", work.size(), ProgressUnit::ones);
+  for (const Job& job : work) {
+    const auto told = [&](const KernelLabel& k) {  // asked of each just before it is timed
+      const bool now = !interrupted() && wanted(k);
+      if (now) progress.item(fmt::format("{} {}", k.name, job.id.text()));
+      return now;
+    };
+    all.push_back(job.examiner->time(job.id, told, s.request.jobs, kLeastSeconds));
+    progress.add(1);
+    if (interrupted()) break;
   }
   return all;
 }

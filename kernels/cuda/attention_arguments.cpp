@@ -29,23 +29,19 @@ bool rows_hold(const PagedKvView& cache, std::size_t keys, std::size_t columns) 
          (cache.pages == nullptr || cache.page_rows != 0);
 }
 
-HeadFormat format_of(const Arithmetic& arithmetic, std::size_t heads, std::size_t dim) {
-  return {.heads = heads, .dim = dim, .element_bytes = element_bytes(arithmetic)};
-}
-
 }  // namespace
 
 unsigned element_bytes(const Arithmetic& arithmetic) {
   return arithmetic.bfloat16() ? 2 : 4;
 }
 
-AttentionShape shape_of(const Arithmetic& arithmetic, const AttentionCall& call) {
+AttentionShape shape_of(unsigned element_bytes, const AttentionCall& call) {
   AttentionShape shape = {.heads = call.heads,
                           .kv_heads = call.kv_heads,
                           .qk_dim = call.qk_dim,
                           .v_dim = call.v_dim,
                           .window = call.window,
-                          .element_bytes = element_bytes(arithmetic),
+                          .element_bytes = element_bytes,
                           .sequences = {}};
   for (const SequenceMetadata& span : call.sequences) shape.sequences.push_back({span.queries, span.keys});
   return shape;
@@ -67,13 +63,13 @@ bool are_sound_sequences(const AttentionCall& call) {
 }
 
 AttentionArguments::AttentionArguments(const Arithmetic& arithmetic, const AttentionCall& call,
-                                       const AttentionPlan& plan, Machine& machine, Staging& staging,
-                                       PackLauncher pack, PoolReaders readers)
+                                       unsigned element_bytes, const AttentionPlan& plan, Machine& machine,
+                                       Staging& staging, PackLauncher pack, PoolReaders readers)
     : limits_(machine.limits()),
       staging_(staging),
       pack_(pack),
-      keys_format_(format_of(arithmetic, call.kv_heads, call.qk_dim)),
-      values_format_(format_of(arithmetic, call.kv_heads, call.v_dim)),
+      keys_format_{.heads = call.kv_heads, .dim = call.qk_dim, .element_bytes = element_bytes},
+      values_format_{.heads = call.kv_heads, .dim = call.v_dim, .element_bytes = element_bytes},
       readers_(std::move(readers)),
       work_(plan.work),
       merges_(plan.merges) {

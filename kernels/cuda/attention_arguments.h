@@ -14,7 +14,7 @@ inline constexpr double kTensorRoundoff = 0x1p-21;
 
 // 2 where the arithmetic's numbers are bfloat16, else 4.
 unsigned element_bytes(const Arithmetic& arithmetic);
-AttentionShape shape_of(const Arithmetic& arithmetic, const AttentionCall& call);
+AttentionShape shape_of(unsigned element_bytes, const AttentionCall& call);
 // What no plan looks at: heads and widths that do not fit, counts and rows that 32 bits do not hold.
 bool is_sound(const AttentionCall& call);
 bool are_sound_sequences(const AttentionCall& call);  // without its queries
@@ -28,8 +28,10 @@ struct PoolReaders {
 
 class AttentionArguments {
  public:
-  AttentionArguments(const Arithmetic& arithmetic, const AttentionCall& call, const AttentionPlan& plan,
-                     Machine& machine, Staging& staging, PackLauncher pack, PoolReaders readers = {});
+  // `element_bytes`: those of the plan's shape.
+  AttentionArguments(const Arithmetic& arithmetic, const AttentionCall& call, unsigned element_bytes,
+                     const AttentionPlan& plan, Machine& machine, Staging& staging, PackLauncher pack,
+                     PoolReaders readers = {});
   AttentionArguments(const AttentionArguments&) = delete;
   AttentionArguments& operator=(const AttentionArguments&) = delete;
 

@@ -1,32 +1,78 @@
 // Attention as kernels of the registry: one body, and four rules of how keys are cut.
+#include <algorithm>
+#include <deque>
+
 #include "kernels/cuda/attention_arguments.h"
 #include "kernels/cuda/registration.h"
 
 namespace assay::cuda {
 namespace {
 
+// The sequences of a call whose keys and values are read in one way.
+struct Part {
+  AttentionCall call;
+  unsigned element_bytes = 4;
+  AttentionPlan plan;
+};
+
+// In bfloat16 arithmetic, who decodes reads its cache where it lies, as float32: to pack it first is to move it three
+// times for one look. Prompts look often, and have theirs packed. Products are the same, their sums' order is not.
+bool reads_in_place(const AttentionCall& call, const SequenceMetadata& span, SplitRule rule) {
+  const bool may_differ = rule == SplitRule::decoding || rule == SplitRule::by_shape;
+  return may_differ && span.queries * (call.heads / call.kv_heads) <= kDecodingRows;
+}
+
+std::vector<Part> parts_of(const DeviceLimits& limits, const Arithmetic& arithmetic,
+                           const AttentionCall& call, SplitRule rule) {
+  Part in_place = {.call = call, .element_bytes = 4, .plan = {}};
+  Part packed = {.call = call, .element_bytes = element_bytes(arithmetic), .plan = {}};
+  if (arithmetic.bfloat16()) {
+    const auto first_packed =
+        std::stable_partition(in_place.call.sequences.begin(), in_place.call.sequences.end(),
+                              [&](const SequenceMetadata& span) { return reads_in_place(call, span, rule); });
+    packed.call.sequences.assign(first_packed, in_place.call.sequences.end());
+    in_place.call.sequences.erase(first_packed, in_place.call.sequences.end());
+  } else {
+    in_place.call.sequences.clear();
+  }
+  std::vector<Part> parts;
+  for (Part* part : {&in_place, &packed}) {
+    if (part->call.sequences.empty()) continue;
+    part->plan = plan_attention(limits, shape_of(part->element_bytes, part->call), rule);
+    parts.push_back(std::move(*part));
+  }
+  return parts;
+}
+
 std::vector<LaunchPlan> plans_of_attention(const DeviceLimits& limits, const Arithmetic& arithmetic,
                                            const AttentionCall& call, SplitRule rule) {
   if (arithmetic.storage() != Real::f32 || !is_sound(call) || !call.slopes.empty()) return {};
-  AttentionPlan plan = plan_attention(limits, shape_of(arithmetic, call), rule);
-  std::vector<LaunchPlan> plans = {std::move(plan.tiles)};
-  if (!plan.merges.empty()) plans.push_back(std::move(plan.merge));
+  if (call.sequences.empty()) return {plan_attention(limits, shape_of(4, call), rule).tiles};
+  std::vector<LaunchPlan> plans;
+  for (Part& part : parts_of(limits, arithmetic, call, rule)) {
+    plans.push_back(std::move(part.plan.tiles));
+    if (!part.plan.merges.empty()) plans.push_back(std::move(part.plan.merge));
+  }
   return plans;
 }
 
 Matrix run_attention(Machine& machine, Ops& ops, const AttentionCall& call,
                      const AttentionLaunchers& launchers, SplitRule rule) {
   Matrix y = ops.allocate(call.q.rows(), call.heads * call.v_dim);
-  const AttentionPlan plan = plan_attention(machine.limits(), shape_of(ops.arithmetic(), call), rule);
-  if (plan.work.empty()) return y;
+  const std::vector<Part> parts = parts_of(machine.limits(), ops.arithmetic(), call, rule);
   const std::unique_ptr<Staging> staging = machine.stage();
-  AttentionArguments arguments(ops.arithmetic(), call, plan, machine, *staging, launchers.pack);
-  arguments.q_from(call.q);
-  arguments.args.out = staging->out(y);
-  arguments.args.out_stride = y.stride();
-  launchers.tiles(plan, arguments.args, element_bytes(ops.arithmetic()), staging->stream());
-  if (!plan.merges.empty()) launchers.merge(plan, arguments.args, staging->stream());
-  staging->finish();
+  std::deque<AttentionArguments> all;  // until the kernels are done: what is staged is known by its address
+  for (const Part& part : parts) {
+    if (part.plan.work.empty()) continue;
+    AttentionArguments& arguments = all.emplace_back(ops.arithmetic(), part.call, part.element_bytes,
+                                                     part.plan, machine, *staging, launchers.pack);
+    arguments.q_from(call.q);
+    arguments.args.out = staging->out(y);
+    arguments.args.out_stride = y.stride();
+    launchers.tiles(part.plan, arguments.args, part.element_bytes, staging->stream());
+    if (!part.plan.merges.empty()) launchers.merge(part.plan, arguments.args, staging->stream());
+  }
+  if (!all.empty()) staging->finish();
   return y;
 }
 

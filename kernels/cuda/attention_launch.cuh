@@ -18,6 +18,10 @@ inline void launch_attention(const AttentionPlan& plan, const AttentionArgs& a, 
     if (tiles == 2) return launch(plan.tiles, flash_attention<bf16, 2, 1>, stream, a);
     return launch(plan.tiles, flash_attention<bf16, 4, 1>, stream, a);
   }
+  if (a.round_out) {  // bfloat16 arithmetic over caches where they lie
+    if (tiles == 1) return launch(plan.tiles, flash_attention<wide_bf16, 1, 1>, stream, a);
+    return launch(plan.tiles, flash_attention<wide_bf16, 2, 1>, stream, a);
+  }
   if (tiles == 1) return launch(plan.tiles, flash_attention<float, 1, 1>, stream, a);
   return launch(plan.tiles, flash_attention<float, 2, 1>, stream, a);
 }

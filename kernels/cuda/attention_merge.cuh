@@ -28,8 +28,20 @@ ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(kThreads, 4) attention_merge(AttentionArgs a) {
       a.sinks == nullptr ? nullptr : a.sinks + place.head);
   for (unsigned column = thread_id(); column < a.v_dim; column += kThreads) {
     float sum = 0;
-    for (unsigned part = 0; part < merge.splits; ++part)
-      sum = fmaf(a.partial_out[slot(part) * a.v_dim + column], share(maximum(part), end.top), sum);
+    constexpr unsigned kAtOnce = 8;  // asked for before the first is waited for
+    for (unsigned first = 0; first < merge.splits; first += kAtOnce) {
+      float outs[kAtOnce], tops[kAtOnce];
+      ASSAY_UNROLL
+      for (unsigned i = 0; i < kAtOnce; ++i) {
+        const bool there = first + i < merge.splits;
+        outs[i] = there ? a.partial_out[slot(first + i) * a.v_dim + column] : 0.0f;
+        tops[i] = there ? maximum(first + i) : kNoScore;
+      }
+      ASSAY_UNROLL
+      for (unsigned i = 0; i < kAtOnce; ++i) {
+        if (first + i < merge.splits) sum = fmaf(outs[i], share(tops[i], end.top), sum);
+      }
+    }
     store_result(a, sequence, place.query, place.head, column, sum * end.inverse);
   }
 }

@@ -6,6 +6,9 @@
 //   float     each number as a sum of two tf32: x = h + l,      2^-21
 //             |x - h - l| ≤ 2^-22 |x|, products hh + hl + lh
 //
+//   wide_bf16 bfloat16 numbers that lie as float32, by tf32,     as bf16
+//             which holds them: the same products
+//
 // 2^-21: what is left out of a product is 3 · 2^-22 of it; and since tensor cores cut sums off instead of
 // rounding them, no sum in them is longer than one tile (64 terms, 24 steps): tiles are added up outside, to
 // nearest.
@@ -134,6 +137,40 @@ struct TileMath<float> {
     mma_m16n8k8_tf32(odd, l.high, {r.low[2], r.low[3]});
     mma_m16n8k8_tf32(even, l.high, {r.high[0], r.high[1]});
     mma_m16n8k8_tf32(odd, l.high, {r.high[2], r.high[3]});
+  }
+};
+
+template <>
+struct TileMath<wide_bf16> {
+  static constexpr unsigned kStep = 8;
+  static constexpr unsigned kVector = 4;
+  struct Left {
+    std::uint32_t a[4];
+  };
+  using Right = Left;
+
+  static ASSAY_DEVICE std::uint32_t word(wide_bf16 x) { return bits_of(x.value); }
+  static ASSAY_DEVICE std::uint32_t rounded(float x) { return bits_of(round_to_bf16(x)); }
+  static ASSAY_DEVICE Left left(const wide_bf16* rows, unsigned pitch) {
+    const wide_bf16* at = rows + lane_id() / 4 * pitch + lane_id() % 4;
+    return {{word(at[0]), word(at[8 * pitch]), word(at[4]), word(at[8 * pitch + 4])}};
+  }
+  // Terms are keys in the order of TileMath<float>.
+  template <int kTiles>
+  static ASSAY_DEVICE Left left(const float (&p)[kTiles][4], int i) {
+    return {{rounded(p[i][0]), rounded(p[i][2]), rounded(p[i][1]), rounded(p[i][3])}};
+  }
+  static ASSAY_DEVICE Right right_across(const wide_bf16* rows, unsigned pitch) {
+    const wide_bf16* at = rows + lane_id() / 4 * pitch + lane_id() % 4;
+    return {{word(at[0]), word(at[4]), word(at[8 * pitch]), word(at[8 * pitch + 4])}};
+  }
+  static ASSAY_DEVICE Right right_down(const wide_bf16* rows, unsigned pitch) {
+    const wide_bf16* at = rows + lane_id() % 4 * 2 * pitch + lane_id() / 4;
+    return {{word(at[0]), word(at[pitch]), word(at[8]), word(at[pitch + 8])}};
+  }
+  static ASSAY_DEVICE void multiply(const Left& l, const Right& r, float (&even)[4], float (&odd)[4]) {
+    mma_m16n8k8_tf32(even, l.a, {r.a[0], r.a[1]});
+    mma_m16n8k8_tf32(odd, l.a, {r.a[2], r.a[3]});
   }
 };
 

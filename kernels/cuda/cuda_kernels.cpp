@@ -27,6 +27,7 @@ namespace assay {
 
 void add_cuda_kernels(Registry& registry) {
   cuda::Machine& machine = cuda::device_machine();
+  cuda::add_gemv_kernel(registry, machine, ASSAY_BUILT(cuda::device_gemm_launchers()));
   cuda::add_library_linear_kernels(registry, machine, ASSAY_BUILT(cuda::device_library_linear_launchers()));
   cuda::add_fp8_library_kernels(registry, machine, ASSAY_BUILT(cuda::device_fp8_library_launchers()));
   cuda::add_norm_kernels(registry, machine, ASSAY_BUILT(cuda::device_norm_launchers()));

@@ -41,8 +41,7 @@ class ExpandedRun {
   Matrix run() {
     const AttentionCall full = expanded_attention(call_);
     Matrix y = ops_.allocate(call_.q.rows(), call_.heads * call_.v_dim);
-    const AttentionPlan plan =
-        plan_attention(machine_.limits(), shape_of(ops_.arithmetic(), full), SplitRule::decoding);
+    const AttentionPlan plan = plan_attention(machine_.limits(), shape_of(bytes_, full), SplitRule::decoding);
     if (plan.work.empty()) return y;
     const Arithmetic& arithmetic = ops_.arithmetic();
     const Expansion keys = {key_matrices(*staging_, arithmetic, call_, KeyMatrix::expanded),
@@ -51,7 +50,8 @@ class ExpandedRun {
                             call_.rope_dim};
     const Expansion values = {
         value_matrices(*staging_, arithmetic, call_), {call_.heads, call_.v_dim, bytes_}, call_.v_dim, 0};
-    AttentionArguments attention(arithmetic, full, plan, machine_, *staging_, launchers_.attention.pack,
+    AttentionArguments attention(arithmetic, full, bytes_, plan, machine_, *staging_,
+                                 launchers_.attention.pack,
                                  {.keys = [&](const Matrix& rows) { return expanded(rows, keys); },
                                   .values = [&](const Matrix& rows) { return expanded(rows, values); }});
     attention.q_from(call_.q);
@@ -117,8 +117,8 @@ std::vector<LaunchPlan> plans_of_expanded(const DeviceLimits& limits, const Arit
   PackedCaches pools;
   for (const SequenceMetadata& span : call.sequences) pools.add(span.key_rows, span.keys);
   const std::size_t rows = pools.most_rows();
-  AttentionPlan attention =
-      plan_attention(limits, shape_of(arithmetic, expanded_attention(call)), SplitRule::decoding);
+  AttentionPlan attention = plan_attention(
+      limits, shape_of(element_bytes(arithmetic), expanded_attention(call)), SplitRule::decoding);
   std::vector<LaunchPlan> plans = {plan_mla_product(limits, rows, call.heads, call.kv_rank, call.nope_dim),
                                    plan_mla_product(limits, rows, call.heads, call.kv_rank, call.v_dim),
                                    std::move(attention.tiles)};

@@ -98,6 +98,8 @@ struct GemmLaunchers {
 };
 GemmLaunchers device_gemm_launchers();  // gemm.cu
 
+// First choice for few tokens, and so to be added before libraries' kernels.
+void add_gemv_kernel(Registry& registry, Machine& machine, const GemmLaunchers& launchers);
 void add_linear_kernels(Registry& registry, Machine& machine, const GemmLaunchers& launchers);
 void add_moe_kernels(Registry& registry, Machine& machine, const GemmLaunchers& launchers);
 

@@ -177,7 +177,7 @@ struct WeightOnly {
   }
   ASSAY_DEVICE static void multiply(float (&sum)[4], const X& x, const W& w) {
     ASSAY_UNROLL
-    for (int part = 0; part < kParts; ++part) {
+    for (int part = kParts - 1; part >= 0; --part) {
       ASSAY_UNROLL
       for (int step = 0; step < 2; ++step) mma_m16n8k16<bf16>(sum, x.a[step], w.b[part][step]);
     }
@@ -257,8 +257,9 @@ struct GemmMma {
     }
     ASSAY_UNROLL
     for (int down = 0; down < kTall; ++down) {
+      // The smallest part first: tensor cores cut sums off, so that each step costs a bit of what is there by then.
       ASSAY_UNROLL
-      for (int plane = 0; plane < Math::kPlanes; ++plane) {
+      for (int plane = Math::kPlanes - 1; plane >= 0; --plane) {
         const int row = warp_row + down * 16 + group;
         const auto of_x = Math::x(load_eight<kXRow, Math::kXBytes>(x + plane * kXStage, row, slab),
                                   load_eight<kXRow, Math::kXBytes>(x + plane * kXStage, row + 8, slab));

@@ -74,6 +74,11 @@ DeviceX Operations::for_gemv(const DeviceRows& x, GemmMath math) {
     launchers_.quantize_int8(plan_rows(limits_, "quantize int8", x.rows, kSharedForMaximum), args, stream());
     return {args.out, args.out_pitch, 0, args.scales, 1};
   }
+  const bool whole = x.gather == nullptr && x.columns % 4 == 0 && x.stride % 4 == 0 &&
+                     reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0;
+  if (whole && math != GemmMath::fp8)  // read where it lies
+    return {reinterpret_cast<const unsigned char*>(x.data), static_cast<std::int64_t>(4 * x.stride), 0,
+            nullptr, 1};
   const LaunchPlan plan = plan_row_blocks(limits_, "prepare x", x.rows, x.columns);
   PrepareArgs args = prepare(x, 4, 1);
   if (math == GemmMath::fp8) {

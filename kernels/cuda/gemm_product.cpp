@@ -46,10 +46,11 @@ std::optional<Product> product_of(const WeightView& weight, const Arithmetic& ar
       weight.columns == 0 || weight.rows > kMostCounted || weight.columns > kMostCounted ||
       rounded_operands(weight, arithmetic))
     return std::nullopt;
-  Product product = {.shape = {.math = arithmetic.bfloat16() ? GemmMath::bf16 : GemmMath::exact,
+  const bool wide = !arithmetic.bfloat16();
+  Product product = {.shape = {.math = wide ? GemmMath::exact : GemmMath::bf16,
                                .outputs = weight.rows,
                                .inputs = weight.columns,
-                               .promotion = promotion_of(weight)}};
+                               .promotion = wide ? kSlab : promotion_of(weight)}};
   if (weight.kind == FormKind::plain && weight.type == ElementType::Q8_0) {
     product.shape.codes = Codes::s8;
     product.shape.promotion = kSlab;
@@ -65,6 +66,7 @@ std::optional<Product> product_of(const WeightView& weight, const Arithmetic& ar
   if (!scaled || (weight.scale_columns != 1 && weight.block_columns % kSlab != 0)) return std::nullopt;
   if (is_w8a8(weight, arithmetic)) {
     product.shape.math = *codes == Codes::s8 ? GemmMath::int8 : GemmMath::fp8;
+    product.shape.promotion = promotion_of(weight);
     if (*codes == Codes::s8 && weight.columns > kMostExact) return std::nullopt;
   }
   return product;

@@ -92,12 +92,15 @@ std::vector<LaunchPlan> gemv_plans(const DeviceLimits& limits, const Arithmetic&
 
 }  // namespace
 
-void add_linear_kernels(Registry& registry, Machine& machine, const GemmLaunchers& launchers) {
+void add_gemv_kernel(Registry& registry, Machine& machine, const GemmLaunchers& launchers) {
   registry.add(cuda_kernel<LinearCall>(machine, "cuda.gemv", "at most 8 tokens: every byte of W read once",
                                        gemv_edges(), gemv_plans,
                                        [launchers](Machine& m, Ops& ops, const LinearCall& call) {
                                          return run_gemv(ops, call, m, launchers);
                                        }));
+}
+
+void add_linear_kernels(Registry& registry, Machine& machine, const GemmLaunchers& launchers) {
   for (const GemmKind& kind : gemm_kinds()) {
     Kernel<LinearCall> kernel = cuda_kernel<LinearCall>(
         machine, "cuda." + kind.name, kind.about, gemm_edges(),

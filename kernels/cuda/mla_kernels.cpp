@@ -24,7 +24,7 @@ struct MlaPlan {
 };
 MlaPlan plan_of(const DeviceLimits& limits, const Arithmetic& arithmetic, const MlaCall& call,
                 SplitRule rule) {
-  return {plan_mla_attention(limits, shape_of(arithmetic, shared_attention(call)), rule),
+  return {plan_mla_attention(limits, shape_of(element_bytes(arithmetic), shared_attention(call)), rule),
           plan_mla_product(limits, call.q.rows(), call.heads, call.nope_dim, call.kv_rank),
           plan_mla_product(limits, call.q.rows(), call.heads, call.kv_rank, call.v_dim)};
 }
@@ -39,7 +39,7 @@ class MlaRun {
         staging_(staging),
         arithmetic_(ops.arithmetic()),
         bytes_(element_bytes(arithmetic_)),
-        attention_(arithmetic_, shared_attention(call), plan.attention, machine, staging,
+        attention_(arithmetic_, shared_attention(call), bytes_, plan.attention, machine, staging,
                    launchers.attention.pack, PoolReaders::of_latents()) {}
 
   void run(const Matrix& y) {

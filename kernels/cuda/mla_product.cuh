@@ -33,11 +33,22 @@ ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(128, 4) mla_product(MlaProductArgs a) {
     const W* w =
         static_cast<const W*>(a.w) + static_cast<std::uint64_t>(head) * a.inputs * a.outputs + column;
     float sums[kProductTokens] = {};
-    for (unsigned i = 0; i < a.inputs; ++i) {
-      const float factor = to_float(w[static_cast<std::uint64_t>(i) * a.outputs]);
+    const auto add = [&](unsigned i, float factor) {
       ASSAY_UNROLL
       for (unsigned t = 0; t < kProductTokens; ++t) sums[t] = fmaf(terms[t * a.inputs + i], factor, sums[t]);
+    };
+    const auto factor_at = [&](unsigned i) { return to_float(w[static_cast<std::uint64_t>(i) * a.outputs]); };
+    // So many weights are asked for before the first is waited for: a block has too few threads to wait one by one.
+    constexpr unsigned kAhead = 16;
+    unsigned i = 0;
+    for (; i + kAhead <= a.inputs; i += kAhead) {
+      float factors[kAhead];
+      ASSAY_UNROLL
+      for (unsigned j = 0; j < kAhead; ++j) factors[j] = factor_at(i + j);
+      ASSAY_UNROLL
+      for (unsigned j = 0; j < kAhead; ++j) add(i + j, factors[j]);
     }
+    for (; i < a.inputs; ++i) add(i, factor_at(i));
     ASSAY_UNROLL
     for (unsigned t = 0; t < kProductTokens; ++t) {
       if (t < tokens) y[t * a.y_stride + column] = from_float<Y>(a.round ? round_to_bf16(sums[t]) : sums[t]);

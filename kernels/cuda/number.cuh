@@ -15,6 +15,10 @@ namespace assay::cuda {
 struct bf16 {
   std::uint16_t bits;
 };
+// A number of bfloat16 where it lies as float32: what matrices and caches of bfloat16 arithmetic hold.
+struct wide_bf16 {
+  float value;
+};
 struct f16 {
   std::uint16_t bits;
 };

@@ -27,7 +27,7 @@ enum class SplitRule : std::uint8_t {
   // whole steps: round_up(⌈longest / pieces⌉, 64), pieces = kWantedBlocks / blocks without a cut.
   by_shape
 };
-inline constexpr std::size_t kFixedSplit = 512, kFixedMlaSplit = 256;
+inline constexpr std::size_t kFixedSplit = 256, kFixedMlaSplit = 256;
 inline constexpr std::size_t kLeastSplit = 128;
 inline constexpr std::size_t kDecodingRows = 64;  // queries × heads that share a key head
 // Two for each of an H100's 132 SMs; the same on every device, so that pieces are too.
@@ -39,7 +39,8 @@ struct SequenceShape {
 struct AttentionShape {
   std::size_t heads = 1, kv_heads = 1, qk_dim = 1, v_dim = 1;
   std::size_t window = 0;
-  unsigned element_bytes = 4;  // of q, keys and values: 4 float32, 2 bfloat16
+  // Of q, keys and values as the kernel reads them: 4 float32, 2 bfloat16.
+  unsigned element_bytes = 4;
   std::vector<SequenceShape> sequences;
 };
 

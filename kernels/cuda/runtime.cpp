@@ -17,11 +17,12 @@
 #include <vector>
 
 #include "core/system/error.h"
+#include "kernels/cuda/check.h"
 #include "kernels/cuda/device_weight_cache.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/stream_memory.h"
 
 namespace assay::cuda {
-namespace {
 
 void check(cudaError_t status, std::string_view doing) {
   if (status == cudaSuccess) return;
@@ -31,6 +32,8 @@ void check(cudaError_t status, std::string_view doing) {
     error.remedy("free memory of the device, or compute with --kernels cpu");
   throw error;
 }
+
+namespace {
 
 // What a version number of CUDA says: 13000 is 13.0.
 std::string version_text(int version) {
@@ -159,6 +162,11 @@ cudaStream_t stream_of_this_thread() {
   };
   static thread_local Owned owned;  // the driver frees it with the process
   return owned.stream;
+}
+
+StreamMemory& memory_of_this_thread() {
+  static thread_local StreamMemory memory(stream_of_this_thread());
+  return memory;
 }
 
 // Words that kernels of this thread's stream leave 0, one after another.
@@ -300,7 +308,11 @@ thread_local ManagedMemory* ManagedMemory::current = nullptr;
 
 class DeviceStaging final : public Staging {
  public:
-  DeviceStaging() : memory_(ManagedMemory::current), stream_(stream_of_this_thread()) {}
+  DeviceStaging()
+      : memory_(ManagedMemory::current),
+        stream_(stream_of_this_thread()),
+        of_stream_(memory_of_this_thread()),
+        operation_(of_stream_.begin()) {}
   ~DeviceStaging() override { release(); }
 
   const void* read(const void* host, std::size_t bytes) override { return copy_of(host, bytes, false); }
@@ -324,7 +336,9 @@ class DeviceStaging final : public Staging {
         memory_ == nullptr ? nullptr : memory_->kept().of_filled(weight, what, bytes, fill_and_wait);
     return kept == nullptr ? Staging::filled_of(weight, what, bytes, fill) : kept;
   }
+  // Examined, each is an allocation of its own: compute-sanitizer knows where it ends.
   void* scratch(std::size_t bytes) override {
+    if (memory_ != nullptr) return of_stream_.allocate(bytes);
     void* memory = nullptr;
     check(cudaMallocAsync(&memory, std::max<std::size_t>(1, bytes), stream_),
           fmt::format("allocating {} bytes for intermediate results", bytes));
@@ -359,6 +373,11 @@ class DeviceStaging final : public Staging {
     bool written;
     std::unique_ptr<DeviceCopy> copy;
   };
+  struct Uploaded {  // within a model, where nobody asks for guards
+    const void* host;
+    std::size_t bytes;
+    const void* there;
+  };
 
   unsigned char* copy_of(const void* host, std::size_t bytes, bool written) {
     if (bytes == 0) return nullptr;
@@ -369,26 +388,40 @@ class DeviceStaging final : public Staging {
       staged.written |= written;
       return staged.copy->data();
     }
+    if (memory_ != nullptr && !written) return uploaded(host, bytes);
     staged_.push_back(
         {host, written, std::make_unique<DeviceCopy>(host, bytes, memory_ == nullptr, stream_)});
     return staged_.back().copy->data();
   }
+  unsigned char* uploaded(const void* host, std::size_t bytes) {
+    auto at = std::find_if(uploaded_.begin(), uploaded_.end(), [&](const Uploaded& before) {
+      return before.host == host && before.bytes == bytes;
+    });
+    if (at == uploaded_.end()) at = uploaded_.insert(at, {host, bytes, of_stream_.upload(host, bytes)});
+    return static_cast<unsigned char*>(const_cast<void*>(at->there));
+  }
   void release() {
+    if (std::exchange(released_, true)) return;
     for (const Staged& staged : staged_) staged.copy->free(stream_);
     for (void* memory : scratch_) cudaFreeAsync(memory, stream_);
     staged_.clear();
-    scratch_.clear();
+    of_stream_.end(operation_);
   }
 
   ManagedMemory* memory_;
   cudaStream_t stream_;
+  StreamMemory& of_stream_;
+  std::size_t operation_;
+  bool released_ = false;
   std::vector<Staged> staged_;
+  std::vector<Uploaded> uploaded_;
   std::vector<void*> scratch_;
 };
 
 class DeviceMachine final : public Machine {
  public:
   std::string unavailable() const override { return found().unavailable; }
+  static const std::string& board() { return found().board; }
   const DeviceLimits& limits() const override {
     if (!found().unavailable.empty()) throw Error::io(found().unavailable);
     return found().limits;
@@ -410,6 +443,10 @@ class DeviceMachine final : public Machine {
 Machine& device_machine() {
   static DeviceMachine machine;
   return machine;
+}
+
+std::string device_board() {
+  return DeviceMachine::board();
 }
 
 std::unique_ptr<ModelMemory> managed_memory() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "kernels/cuda/machine.h"
 #include "kernels/registry/model_memory.h"
@@ -11,6 +12,9 @@ namespace assay::cuda {
 
 // Device 0 of those that CUDA_VISIBLE_DEVICES leaves; the driver is first asked by unavailable().
 Machine& device_machine();
+
+// Its board's name, as the driver gives it; empty without one.
+std::string device_board();
 
 // Managed memory of that device (CUDA C++ Programming Guide, "Unified Memory Programming"); null without one.
 std::unique_ptr<ModelMemory> managed_memory();

@@ -20,6 +20,10 @@ Machine& device_machine() {
   return machine;
 }
 
+std::string device_board() {
+  return {};
+}
+
 DeviceRoof measure_device_roof() {
   return {};
 }

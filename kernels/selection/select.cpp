@@ -9,14 +9,17 @@
 #include <vector>
 
 #include "core/system/error.h"
+#include "core/system/file.h"
 #include "core/system/text.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cuda/cuda_kernels.h"
+#include "kernels/cuda/runtime.h"
 #include "kernels/registry/calling_ops.h"
 #include "kernels/registry/device_glue.h"
 #include "kernels/registry/model_memory.h"
 #include "kernels/selection/matrix_memory.h"
 #include "kernels/selection/select.h"
+#include "kernels/selection/tuning.h"
 
 namespace assay {
 namespace {
@@ -34,27 +37,17 @@ const WeightView* weight_of(const Call& call) {
     return nullptr;
 }
 
-std::string form_of(const WeightView& weight) {
-  switch (weight.kind) {
-    case FormKind::plain: return std::string(name(weight.type));
-    case FormKind::scaled: return std::string(name(weight.type)) + " with scales";
-    case FormKind::fp4: return weight.scale_type == ElementType::F8_E8M0 ? "MXFP4" : "NVFP4";
-    case FormKind::packed: return "packed integers";
-    case FormKind::codebook: return "a codebook";
-  }
-  return {};
-}
-
 class SelectedOps final : public CallingOps<SelectedOps> {
  public:
   // Without `device` all is ordinary memory, and no kernel runs on after it returned.
   SelectedOps(const Arithmetic& arithmetic, int jobs, Registry chosen, ModelDevice device,
-              std::shared_ptr<Fallbacks> fallbacks)
+              std::shared_ptr<Fallbacks> fallbacks, std::shared_ptr<const Tuning> tuning)
       : CallingOps(arithmetic, jobs),
         chosen_(std::move(chosen)),
         device_(std::move(device.memory)),
         glue_(arithmetic.storage() == Real::f32 ? std::move(device.glue) : nullptr),
-        fallbacks_(std::move(fallbacks)) {}
+        fallbacks_(std::move(fallbacks)),
+        tuning_(std::move(tuning)) {}
 
   Matrix allocate(std::size_t rows, std::size_t columns) override {
     const Real real = arithmetic().storage();
@@ -146,11 +139,10 @@ class SelectedOps final : public CallingOps<SelectedOps> {
 
   template <class Call>
   ResultOf<Call> call(const Call& call) {
-    for (const Kernel<Call>& kernel : chosen_.of<Call>()) {
-      if (!kernel.takes(arithmetic(), call)) continue;
+    if (const Kernel<Call>* kernel = kernel_for(call)) {
       count(call, false);
-      const Side side(*this, device_ && kernel.device == Device::cuda);
-      return kernel.run(*this, call);
+      const Side side(*this, device_ && kernel->device == Device::cuda);
+      return kernel->run(*this, call);
     }
     count(call, true);
     const Side side(*this, false);
@@ -158,6 +150,22 @@ class SelectedOps final : public CallingOps<SelectedOps> {
   }
 
  private:
+  // Of those that take it the one that was measured fastest, else the first.
+  template <class Call>
+  const Kernel<Call>* kernel_for(const Call& call) const {
+    const std::vector<Kernel<Call>>& kernels = chosen_.of<Call>();
+    const auto taking = [&](std::string_view wanted) {
+      const auto found = std::find_if(kernels.begin(), kernels.end(), [&](const Kernel<Call>& kernel) {
+        return (wanted.empty() || kernel.name == wanted) && kernel.takes(arithmetic(), call);
+      });
+      return found == kernels.end() ? nullptr : &*found;
+    };
+    if constexpr (std::is_same_v<Call, LinearCall>) {
+      const std::string_view fastest = tuning_ ? tuning_->fastest(call, arithmetic()) : std::string_view();
+      if (const Kernel<Call>* kernel = fastest.empty() ? nullptr : taking(fastest)) return kernel;
+    }
+    return taking({});
+  }
   template <class Call>
   void count(const Call& call, bool by_reference) {
     if (!fallbacks_ || chosen_.of<Call>().empty()) return;
@@ -219,9 +227,11 @@ class SelectedOps final : public CallingOps<SelectedOps> {
   bool on_device_ = false, under_way_ = false;
   int depth_ = 0;  // of calls within calls
   std::shared_ptr<Fallbacks> fallbacks_;
+  std::shared_ptr<const Tuning> tuning_;
 };
 
 constexpr std::string_view kInvariant = "-invariant";
+constexpr std::uint64_t kMostTuning = 16ull << 20;
 
 template <class Call>
 bool is_steady(const Kernel<Call>& kernel) {
@@ -278,11 +288,41 @@ Named named(const Registry& registry, std::string_view entry) {
 }
 
 // Throws Error::usage where the selection names what there is not.
-Registry chosen_of(const Registry& registry, std::string_view selection) {
-  std::vector<std::string> wanted;
+constexpr std::string_view kTuningEntry = "tuning=";
+
+std::vector<std::string> entries_of(std::string_view selection) {
+  std::vector<std::string> entries;
   for (std::size_t begin = 0; begin <= selection.size();) {
     const std::size_t end = std::min(selection.find(',', begin), selection.size());
-    const std::string entry(trim(selection.substr(begin, end - begin)));
+    entries.emplace_back(trim(selection.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return entries;
+}
+
+// The table that linear's kernels are chosen by: the one named, else the board's own. None where a selection names
+// linear's kernel, or wants such as promise a token its bits: which is fastest depends on how many come together.
+std::shared_ptr<const Tuning> tuning_of(std::string_view selection) {
+  bool whole_group = false, left_open = true;
+  std::string file;
+  for (const std::string& entry : entries_of(selection)) {
+    whole_group |= entry == "cuda";
+    left_open &= !entry.starts_with("linear=") && !entry.ends_with(kInvariant);
+    if (entry.starts_with(kTuningEntry)) file = entry.substr(kTuningEntry.size());
+  }
+  if (!file.empty() && !(whole_group && left_open))
+    throw Error::usage("a tuning= goes with cuda, and with no linear=NAME");
+  if (!file.empty())
+    return std::make_shared<const Tuning>(parse_tuning(read_small_file(file, kMostTuning), file));
+  if (!whole_group || !left_open) return nullptr;
+  const Tuning* own = builtin_tuning(cuda::device_board());
+  return {std::shared_ptr<void>(), own};
+}
+
+Registry chosen_of(const Registry& registry, std::string_view selection) {
+  std::vector<std::string> wanted;
+  for (const std::string& entry : entries_of(selection)) {
+    if (entry.starts_with(kTuningEntry)) continue;
     const Named name = named(registry, entry);
     if (!name.known)
       throw Error::usage(fmt::format("no kernels are called '{}'", escape_for_terminal(entry)))
@@ -291,7 +331,6 @@ Registry chosen_of(const Registry& registry, std::string_view selection) {
       throw Error::usage(fmt::format("kernels '{}': {}", entry, name.unavailable))
           .remedy("use --kernels cpu or reference");
     wanted.push_back(entry);
-    begin = end + 1;
   }
   Registry chosen;
   registry.for_each_op([&](const auto& kernels) { choose(kernels, wanted, chosen); });
@@ -328,7 +367,7 @@ std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view s
     for (const auto& kernel : kernels) cuda |= kernel.device == Device::cuda;
   });
   return std::make_unique<SelectedOps>(arithmetic, jobs, std::move(chosen), cuda ? device() : ModelDevice(),
-                                       std::move(fallbacks));
+                                       std::move(fallbacks), cuda ? tuning_of(selection) : nullptr);
 }
 
 }  // namespace assay

@@ -9,6 +9,7 @@
 //   cpu-invariant, cuda-invariant   of these only such as promise a token the same bits whatever comes with it
 //                                   and wherever its prompt is cut
 //   OP=NAME     for this operation the kernel of this name, where it takes the call
+//   tuning=FILE linear by a table of measured times (tuning.h) in place of the one that the board has in the program
 // What no chosen kernel takes is computed by the reference.
 #pragma once
 

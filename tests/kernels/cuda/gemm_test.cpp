@@ -37,6 +37,7 @@ void add_strictly(Registry& registry, const Registry& lenient) {
 }
 void add_linear(Registry& registry, cuda::Machine& machine) {
   Registry lenient;
+  cuda::add_gemv_kernel(lenient, machine, emulated_launchers());
   cuda::add_linear_kernels(lenient, machine, emulated_launchers());
   add_strictly<LinearCall>(registry, lenient);
 }

@@ -1,0 +1,125 @@
+// `assay compare kernels --tune`: which of a GPU's kernels multiplies fastest, over forms, tokens and shapes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/system/error.h"
+#include "core/system/json.h"
+#include "core/system/output_paths.h"
+#include "core/system/progress.h"
+#include "core/system/table.h"
+#include "core/system/threads.h"
+#include "kernels/compare/kernels.h"
+#include "kernels/cuda/runtime.h"
+#include "kernels/harness/made_weight.h"
+#include "kernels/selection/tuning.h"
+
+namespace assay {
+namespace {
+
+constexpr double kLeastSeconds = 0.02;  // a device's calls take microseconds
+
+// What checkpoints hold, and the precisions it is run in.
+struct Wanted {
+  std::string_view form, act;
+};
+constexpr std::array kWanted = {Wanted{"F32", "f32"},          Wanted{"BF16", "f32"},
+                                Wanted{"BF16", "bf16"},        Wanted{"F16", "bf16"},
+                                Wanted{"Q8_0", "f32"},         Wanted{"Q8_0", "bf16"},
+                                Wanted{"FP8_128x128", "bf16"}, Wanted{"FP8_128x128", "fp8-block"},
+                                Wanted{"INT8_CHANNEL", "int8"}};
+constexpr std::array<std::uint64_t, 8> kTokens = {1, 2, 4, 8, 16, 64, 512, 4096};
+struct Shape {
+  std::uint64_t inputs, outputs;
+};
+// A small model's, a large one's, and one that widens.
+constexpr std::array kShapes = {Shape{1024, 1024}, Shape{4096, 4096}, Shape{2048, 8192}};
+
+CaseId case_of(const Wanted& wanted, std::uint64_t tokens, const Shape& shape) {
+  return CaseId("linear", std::string(wanted.form))
+      .with("m", tokens)
+      .with("k", shape.inputs)
+      .with("n", shape.outputs)
+      .with("act", wanted.act)
+      .with(InputKind::zero_mean);
+}
+
+std::string stored_as(std::string_view form) {
+  const WeightForm weight = weight_form(form);
+  WeightView view;
+  view.kind = weight.scaled ? FormKind::scaled : FormKind::plain;
+  view.type = weight.type;
+  return form_of(view);
+}
+
+bool takes_part(const KernelLabel& kernel) {
+  return kernel.device == Device::cuda && kernel.name.starts_with("cuda.");
+}
+
+// To nanoseconds: what a clock says beyond is noise.
+double rounded(double seconds) {
+  return std::round(seconds * 1e9) / 1e9;
+}
+
+const KernelTime& fastest_of(const std::vector<KernelTime>& times) {
+  return *std::min_element(times.begin(), times.end(),
+                           [](const KernelTime& a, const KernelTime& b) { return a.seconds < b.seconds; });
+}
+
+std::string others(const std::vector<KernelTime>& times, const KernelTime& best) {
+  std::string text;
+  for (const KernelTime& t : times) {
+    if (&t == &best) continue;
+    text += fmt::format("{}{} {:.2f}", text.empty() ? "" : ", ", t.kernel, t.seconds / best.seconds);
+  }
+  return text;
+}
+
+}  // namespace
+
+int run_compare_tune(const Registry& registry, const CompareKernelsSettings& s) {
+  const Output output(s.common.json);
+  SurveyRequest request;
+  request.op = "^linear$";
+  request.device = Device::cuda;
+  for (const KernelLabel& kernel : wanted_kernels(registry, request)) {
+    if (kernel.name != "cuda.gemv" || kernel.unavailable.empty()) continue;
+    output.paint("SKIPPED: " + kernel.unavailable, Style::yellow);
+    return kExitOk;
+  }
+  Tuning tuning = {.device = cuda::device_board(), .measured = {}};
+  Table table({"product", "fastest", "time", "others' times over it"},
+              {Table::Align::left, Table::Align::left, Table::Align::right, Table::Align::left});
+  Progress progress(s.common.progress, "timing", kWanted.size() * kTokens.size() * kShapes.size(),
+                    ProgressUnit::ones);
+  for (const auto& examiner : examiners(registry)) {
+    if (examiner->op() != "linear") continue;
+    for (const Wanted& wanted : kWanted) {
+      for (const Shape& shape : kShapes) {
+        for (const std::uint64_t tokens : kTokens) {
+          if (interrupted()) return kExitInterrupted;
+          const CaseId id = case_of(wanted, tokens, shape);
+          progress.item(id.text());
+          const std::vector<KernelTime> times = examiner->time(id, takes_part, s.request.jobs, kLeastSeconds);
+          progress.add(1);
+          if (times.empty()) continue;
+          const KernelTime& best = fastest_of(times);
+          table.add({fmt::format("{} in {}, {} × {} × {}", wanted.form, wanted.act, tokens, shape.inputs,
+                                 shape.outputs),
+                     best.kernel, fmt::format("{:.1f} µs", best.seconds * 1e6), others(times, best)});
+          tuning.measured.push_back({stored_as(wanted.form), std::string(wanted.act), tokens, shape.inputs,
+                                     shape.outputs, best.kernel, rounded(best.seconds)});
+        }
+      }
+    }
+  }
+  write_whole(s.tune, text_of(tuning));
+  output.line(table.render());
+  output.line(fmt::format("{}: {} products, written to {}", tuning.device, tuning.measured.size(), s.tune));
+  output.json(to_json(tuning));
+  return kExitOk;
+}
+
+}  // namespace assay

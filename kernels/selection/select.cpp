@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <memory>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -161,10 +163,17 @@ class SelectedOps final : public CallingOps<SelectedOps> {
       return found == kernels.end() ? nullptr : &*found;
     };
     if constexpr (std::is_same_v<Call, LinearCall>) {
-      const std::string_view fastest = tuning_ ? tuning_->fastest(call, arithmetic()) : std::string_view();
+      const std::string_view fastest = tuning_ ? fastest_for(call) : std::string_view();
       if (const Kernel<Call>* kernel = fastest.empty() ? nullptr : taking(fastest)) return kernel;
     }
     return taking({});
+  }
+  // A model asks for the same few products again and again: the table is searched once for each.
+  std::string_view fastest_for(const LinearCall& call) const {
+    const WeightView& w = call.weight;
+    const auto [found, made] = fastest_.try_emplace({w.kind, w.type, call.x.rows(), w.inputs(), w.outputs()});
+    if (made) found->second = tuning_->fastest(call, arithmetic());
+    return found->second;
   }
   template <class Call>
   void count(const Call& call, bool by_reference) {
@@ -228,6 +237,8 @@ class SelectedOps final : public CallingOps<SelectedOps> {
   int depth_ = 0;  // of calls within calls
   std::shared_ptr<Fallbacks> fallbacks_;
   std::shared_ptr<const Tuning> tuning_;
+  using Asked = std::tuple<FormKind, ElementType, std::size_t, std::size_t, std::size_t>;
+  mutable std::map<Asked, std::string_view> fastest_;
 };
 
 constexpr std::string_view kInvariant = "-invariant";

@@ -152,6 +152,18 @@ TEST_F(Selected, LinearGoesByTheTable) {
   EXPECT_EQ(ran(tuned_selection(), 64), "cuda.first") << "a kernel that is not there is no choice";
 }
 
+TEST_F(Selected, WhatWasFoundForAProductIsNotAnothers) {
+  const Product one("BF16", 1, 64, 64), many("BF16", 64, 64, 64);
+  const auto ops =
+      select_kernels(registry_, tuned_selection(), kBf16, 1, nullptr, [] { return ModelDevice(); });
+  for (int round = 0; round < 2; ++round) {
+    ops->run(one.call);
+    EXPECT_EQ(ran_, "cuda.second");
+    ops->run(many.call);
+    EXPECT_EQ(ran_, "cuda.first");
+  }
+}
+
 TEST_F(Selected, WhoNamesAKernelOrWantsBitsToStayIsNotTuned) {
   EXPECT_THROW(ran(tuned_selection() + ",linear=cuda.first", 1), Error);
   EXPECT_THROW(ran("cuda-invariant,tuning=" + file_.string(), 1), Error);

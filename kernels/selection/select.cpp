@@ -378,7 +378,7 @@ std::unique_ptr<Ops> select_kernels(const Registry& registry, std::string_view s
     for (const auto& kernel : kernels) cuda |= kernel.device == Device::cuda;
   });
   return std::make_unique<SelectedOps>(arithmetic, jobs, std::move(chosen), cuda ? device() : ModelDevice(),
-                                       std::move(fallbacks), cuda ? tuning_of(selection) : nullptr);
+                                       std::move(fallbacks), tuning_of(selection));
 }
 
 }  // namespace assay

@@ -168,6 +168,8 @@ TEST_F(Selected, WhoNamesAKernelOrWantsBitsToStayIsNotTuned) {
   EXPECT_THROW(ran(tuned_selection() + ",linear=cuda.first", 1), Error);
   EXPECT_THROW(ran("cuda-invariant,tuning=" + file_.string(), 1), Error);
   EXPECT_EQ(ran("cuda,linear=cuda.first", 1), "cuda.first");
+  EXPECT_THROW(ran("reference,tuning=" + file_.string(), 1), Error) << "of what is on no device";
+  EXPECT_THROW(ran("cuda,tuning=" + file_.string() + "x", 1), Error) << "no such file";
 }
 
 }  // namespace

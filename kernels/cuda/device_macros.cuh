@@ -12,10 +12,12 @@
 #define ASSAY_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
 #define ASSAY_TARGET on_device
 #define ASSAY_UNROLL _Pragma("unroll")
+#define ASSAY_NO_UNROLL _Pragma("unroll 1")  // where registers are short
 #else
 #define ASSAY_KERNEL void
 #define ASSAY_DEVICE inline
 #define ASSAY_LAUNCH_BOUNDS(threads, blocks)
 #define ASSAY_TARGET emulated
 #define ASSAY_UNROLL
+#define ASSAY_NO_UNROLL
 #endif

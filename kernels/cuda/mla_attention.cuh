@@ -5,7 +5,7 @@
 //   per step of `keys` rows of the cache, 8 warps, three barriers:
 //     scores    a warp takes its rows' products over its part of the columns; the queries of these are in its
 //               registers from the beginning to the end, so that of a step only the cache is read
-//     softmax   a warp takes whole rows: parts are added up, the largest is found, weights are written
+//     softmax   a warp takes whole rows, several at once: parts are added up, the largest is found, weights are written
 //     values    a warp owns its rows × its part of the columns of o in registers: o = correction · o + p c
 //   while the next steps' rows are on their way into the rest of the ring.
 //
@@ -226,33 +226,52 @@ class MlaWarp {
   float o_[kGroups][kTiles][4] = {};
 };
 
-// Row `row`'s products become weights, by one warp, a key a lane.
+// Products become weights, a row's by kKeys / 4 lanes with four keys each: a warp has several rows at once, whose steps
+// of largest and sum are half as many as if a lane had one key, and are not waited for row by row.
 template <class T, int kRowGroups, int kKeys>
-ASSAY_DEVICE void latent_weights(const AttentionArgs& a, unsigned step, unsigned row) {
+ASSAY_DEVICE void latent_weights(const AttentionArgs& a, unsigned step) {
   using Shares = MlaShares<T, kRowGroups, kKeys>;
+  constexpr unsigned kOfALane = 4, kLanes = kKeys / kOfALane, kAtOnce = 32 / kLanes,
+                     kOfAWarp = 2 * kRowGroups;
   const MlaRows rows(a.tiling);
-  const unsigned key = lane_id();
-  const float before = rows.m[row];
-  float score = kNoScore;
-  if (key < kKeys && step * kKeys + key < rows.high[row]) {
-    const float* at = shared_memory<float>(a.tiling.scores) + row * Shares::kScorePitch + key;
-    float product = at[0];
+  const unsigned first = lane_id() % kLanes * kOfALane;
+  ASSAY_NO_UNROLL
+  for (unsigned i = 0; i < kOfAWarp; i += kAtOnce) {
+    const unsigned mine = i + lane_id() / kLanes;
+    const bool there = mine < kOfAWarp;
+    const unsigned row = warp_id() * kOfAWarp + (there ? mine : 0);
+    const float before = rows.m[row];
+    const float* at = shared_memory<float>(a.tiling.scores) + row * Shares::kScorePitch + first;
+    float scores[kOfALane], largest = before;
     ASSAY_UNROLL
-    for (unsigned part = 1; part < Shares::kParts; ++part)
-      product += at[part * (16 * kRowGroups * Shares::kScorePitch)];
-    score = product * a.score_factor;  // of latents no score is capped
+    for (unsigned k = 0; k < kOfALane; ++k) {
+      float product = at[k];
+      ASSAY_UNROLL
+      for (unsigned part = 1; part < Shares::kParts; ++part)
+        product += at[part * (16 * kRowGroups * Shares::kScorePitch) + k];
+      // Of latents no score is capped.
+      scores[k] = step * kKeys + first + k < rows.high[row] ? product * a.score_factor : kNoScore;
+      largest = fmaxf(largest, scores[k]);
+    }
+    ASSAY_UNROLL
+    for (unsigned mask = kLanes / 2; mask != 0; mask /= 2)
+      largest = fmaxf(largest, shuffle_xor(largest, mask));
+    float sum = 0;
+    ASSAY_UNROLL
+    for (unsigned k = 0; k < kOfALane; ++k) {
+      const float p = fast_exp2(scores[k] - base_of(largest));
+      if (there)
+        shared_memory<T>(a.tiling.weights)[row * a.tiling.weight_pitch + first + k] = from_float<T>(p);
+      sum += p;
+    }
+    ASSAY_UNROLL
+    for (unsigned mask = kLanes / 2; mask != 0; mask /= 2) sum += shuffle_xor(sum, mask);
+    if (!there || lane_id() % kLanes != 0) continue;
+    const float correction = share(before, base_of(largest));
+    rows.corrections[row] = correction;
+    rows.m[row] = largest;
+    rows.sum[row] = fmaf(rows.sum[row], correction, sum);
   }
-  float largest = fmaxf(before, score);
-  ASSAY_UNROLL
-  for (unsigned mask = 16; mask != 0; mask /= 2) largest = fmaxf(largest, shuffle_xor(largest, mask));
-  const float correction = share(before, base_of(largest));
-  const float p = fast_exp2(score - base_of(largest));
-  if (key < kKeys) shared_memory<T>(a.tiling.weights)[row * a.tiling.weight_pitch + key] = from_float<T>(p);
-  const float sum = warp_sum(p);
-  if (lane_id() != 0) return;
-  rows.corrections[row] = correction;
-  rows.m[row] = largest;
-  rows.sum[row] = fmaf(rows.sum[row], correction, sum);
 }
 
 // A piece of work.
@@ -271,9 +290,7 @@ ASSAY_DEVICE void attend_latents(const AttentionArgs& a) {
     const T* keys = ring.take();
     warp.scores(keys);
     sync_block();
-    ASSAY_UNROLL
-    for (unsigned i = 0; i < 2 * kRowGroups; ++i)
-      latent_weights<T, kRowGroups, kKeys>(a, step, warp_id() + kMlaWarps * i);
+    latent_weights<T, kRowGroups, kKeys>(a, step);
     sync_block();
     warp.values(keys);
     ring.give_back();

@@ -717,9 +717,11 @@ def mistral_large4():
         text["no_rope_layers"] = [draw.randint(0, 1) for _ in range(layers)]
     if "mlp_layer_types" not in text and chance():
         text["first_k_dense_replace"] = draw.randint(0, 3)
-    vision = {"model_type": "pixtral", "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    return {"text_config": {**text, "model_type": "mistral_large4_text"}, "vision_config": vision,
-            "tie_word_embeddings": text["tie_word_embeddings"]}
+    vision = {"model_type": "pixtral", "hidden_size": 16, "num_hidden_layers": draw.randint(1, 3), "num_attention_heads": 2}
+    vision.update(intermediate_size=draw.randint(5, 40), patch_size=draw.randint(2, 6))
+    whole = {"text_config": {**text, "model_type": "mistral_large4_text"}, "vision_config": vision}
+    whole.update(spatial_merge_size=draw.randint(1, 3), tie_word_embeddings=text["tie_word_embeddings"])
+    return flags(whole, "multimodal_projector_bias")
 
 
 def simple(*names, **options):

@@ -349,7 +349,7 @@ constexpr Names kOmni3Thinker[] = {"Qwen3OmniMoeThinkerForConditionalGeneration"
 constexpr Names kExaone[] = {"Exaone4_5_ForConditionalGeneration"}, kExaoneTypes[] = {"exaone4_5"};
 constexpr Names kVideoLlava[] = {"VideoLlavaForConditionalGeneration"}, kVideoLlavaTypes[] = {"video_llava"};
 constexpr Names kFuyu[] = {"FuyuForCausalLM"}, kFuyuTypes[] = {"fuyu"};
-constexpr Names kAria[] = {"AriaForConditionalGeneration"}, kAriaTypes[] = {"aria"};
+constexpr Names kAriaWhole[] = {"AriaForConditionalGeneration"}, kAriaWholeTypes[] = {"aria"};
 constexpr Names kBlip2[] = {"Blip2ForConditionalGeneration"}, kBlip2Types[] = {"blip-2"};
 constexpr Names kInstructBlip[] = {"InstructBlipForConditionalGeneration",
                                    "InstructBlipVideoForConditionalGeneration"},
@@ -400,7 +400,7 @@ constexpr Sighted kSighted[] = {
      add_omni3_thinker},
     {"Video-LLaVA", kVideoLlava, kVideoLlavaTypes, kFirst, kDocument, add_video_llava},
     {"Fuyu", kFuyu, kFuyuTypes, kFirst, kDocument, add_fuyu},
-    {"Aria", kAria, kAriaTypes, kFirst, kDocument, add_aria},
+    {"Aria", kAriaWhole, kAriaWholeTypes, kFirst, kDocument, add_aria},
     {"BLIP-2", kBlip2, kBlip2Types, kFirst, kDocument, add_blip2},
     {"InstructBLIP", kInstructBlip, kInstructBlipTypes, kFirst, kDocument, add_instructblip},
     {"Idefics2", kIdefics2, kIdefics2Types, SightedNames::text_model, kDocument, add_idefics2},

@@ -672,6 +672,32 @@ def inkling():
     return kinds(config, of=("hybrid", "hybrid_sliding"))
 
 
+def beam():
+    config = sparse_kinds(experts(decoder()))
+    config.update(n_group=1, topk_group=1)
+    return kinds(config)
+
+
+def lfm3_vl():
+    heads, layers = draw.choice([1, 2, 4]), draw.randint(1, 5)
+    vision = {"hidden_size": heads * draw.choice([4, 8]), "intermediate_size": draw.randint(5, 40), "in_channels": 2}
+    vision.update(patch_size=draw.randint(2, 5), spatial_merge_size=draw.randint(1, 3), num_hidden_layers=layers)
+    vision.update(temporal_patch_size=draw.randint(1, 3), num_attention_heads=heads, num_key_value_heads=divisor(heads))
+    vision["conv_kernel_size"] = draw.choice([3, 5])
+    kinds(vision, of=("conv", "full_attention"))
+    text = {key: value for key, value in lfm3().items() if key != "tie_word_embeddings"}
+    whole = {"text_config": {**text, "model_type": "lfm3"}, "vision_config": vision}
+    return flags({**whole, "projector_hidden_size": draw.randint(5, 40)}, "projector_bias", "tie_word_embeddings")
+
+
+def inkling_whole():
+    sides = {"patch_size": draw.choice([4, 6, 10, 12]), "temporal_patch_size": draw.choice([1, 2, 4])}
+    vision = {**sides, "num_channels": draw.randint(1, 3), "n_layers": draw.randint(2, 7)}
+    audio = {"n_mel_bins": draw.randint(3, 9), "mel_vocab_size": draw.randint(3, 20)}
+    text = {key: value for key, value in inkling().items() if key != "tie_word_embeddings"}
+    return {"text_config": {**text, "model_type": "inkling_text"}, "vision_config": vision, "audio_config": audio}
+
+
 def inkling2():
     config = inkling()
     for key in ("mlp_layer_types", "intermediate_size", "n_shared_experts", "tie_word_embeddings"):
@@ -691,9 +717,11 @@ def mistral_large4():
         text["no_rope_layers"] = [draw.randint(0, 1) for _ in range(layers)]
     if "mlp_layer_types" not in text and chance():
         text["first_k_dense_replace"] = draw.randint(0, 3)
-    vision = {"model_type": "pixtral", "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    return {"text_config": {**text, "model_type": "mistral_large4_text"}, "vision_config": vision,
-            "tie_word_embeddings": text["tie_word_embeddings"]}
+    vision = {"model_type": "pixtral", "hidden_size": 16, "num_hidden_layers": draw.randint(1, 3), "num_attention_heads": 2}
+    vision.update(intermediate_size=draw.randint(5, 40), patch_size=draw.randint(2, 6))
+    whole = {"text_config": {**text, "model_type": "mistral_large4_text"}, "vision_config": vision}
+    whole.update(spatial_merge_size=draw.randint(1, 3), tie_word_embeddings=text["tie_word_embeddings"])
+    return flags(whole, "multimodal_projector_bias")
 
 
 def simple(*names, **options):
@@ -704,6 +732,7 @@ BIASES = ("attention_bias", "mlp_bias")
 FAMILIES = {
     "afmoe": ("AfmoeForCausalLM", afmoe),
     "apertus": ("ApertusForCausalLM", simple("attention_bias", head_dim=False)),
+    "apertus1p5_text": ("Apertus1p5TextForCausalLM", simple("attention_bias", head_dim=False)),
     "arcee": ("ArceeForCausalLM", simple(*BIASES)),
     "axk1": ("AXK1ForCausalLM", lambda: deepseek_like(with_q_rank=True)),
     "bailing_hybrid": ("BailingHybridForCausalLM", bailing_hybrid),
@@ -789,6 +818,9 @@ FAMILIES = {
     "dots3_note_text": ("Dots3NoteForCausalLM", dots3_note),
     "qwen4_exp_text": ("Qwen4ExpForCausalLM", qwen4_exp),
     "inkling_text": ("InklingForCausalLM", inkling),
+    "beam": ("BeamForCausalLM", beam),
+    "lfm3_vl": ("Lfm3VlForConditionalGeneration", lfm3_vl),
+    "inkling_mm_model": ("InklingForConditionalGeneration", inkling_whole),
     "inkling2_text": ("Inkling2ForCausalLM", inkling2),
     "mistral_large4": ("MistralLarge4ForConditionalGeneration", mistral_large4),
     "openai-gpt": ("OpenAIGPTLMHeadModel", lambda: early(n_positions=draw.randint(8, 50))),

@@ -60,9 +60,11 @@ def as_published(model, state):
     if kind == "qwen4_exp_text":  # whole numbers, no weights
         tables = ("layer_multipliers", "ngram_heads_offsets", "ngram_heads_vocab_sizes")
         return {name: t for name, t in state.items() if not name.endswith(tables)}
-    if kind == "mistral_large4":  # its tower is not described
-        tower = ("vision_encoder.", "patch_merger.", "pre_mm_projector_norm.", "vision_language_adapter.")
-        return {name: t for name, t in state.items() if not name.startswith(tower)}
+    if kind == "phi4_multimodal":  # how its spectra are normed: no weights
+        return {name: t for name, t in state.items() if ".encoder_embedding.global_" not in name}
+    if kind == "nemotron_h_omni":  # what its batch norms have seen, and which tokens are summaries: no weights
+        left_out = ("running_mean", "running_var", "num_batches_tracked", "summary_idxs")
+        return {name: t for name, t in state.items() if not name.endswith(left_out)}
     if kind == "olmo_hybrid":
         return as_olmo_hybrid(model.config, state)
     if kind == "qianfan_ocr":  # its reversal renames the language model too

@@ -145,6 +145,9 @@ ModelConfig ModelConfig::language_model(Tied tied) const {
   const ParsedJson* inner_tied = member(own, kTied);
   const bool keeps = tied == Tied::either && inner_tied != nullptr && *inner_tied == true;
   if (outer != nullptr && !keeps) own[kTied] = *outer;
+  constexpr std::string_view kPrediction = "mtp_config";  // Inkling's layers for it, told beside the text
+  const ParsedJson* prediction = member(*document_, kPrediction);
+  if (prediction != nullptr && !own.contains(kPrediction)) own[kPrediction] = *prediction;
   ModelConfig inner = *this;
   inner.nested_in_.clear();
   inner.architecture_ = first_architecture(own, source_);

@@ -8,6 +8,12 @@ namespace {
 std::unique_ptr<LanguageModel> make_inkling(const Weights& weights, const ModelOptions& options) {
   require_all_heads(weights);
   ConfigReader config(weights.config(), "Inkling");
+  for_each_spec(weights.tree(), [&](const TensorSpec& spec, const Occurrence& where) {
+    config.require(
+        where.mtp || spec.role != Role::mlp_gate_up || !spec.parallel.interleaved,
+        "gates and ups lie row by row, as Inkling is published: it is computed as transformers saves "
+        "its text model");
+  });
   DecoderForm form;
   form.inkling = {.route_scale = config.real("route_scale", 8, -1e6, 1e6)};
   if (config.has("unpadded_vocab_size")) form.inkling->words = config.size("unpadded_vocab_size").value();

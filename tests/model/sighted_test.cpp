@@ -63,6 +63,37 @@ TEST(Sighted, AnEncoderOfAnotherKindIsTold) {
   EXPECT_NE(tree.not_counted[0].what.find("radio"), std::string::npos);
 }
 
+// As Inkling publishes them: beside text_config, which says nothing of them.
+TEST(Sighted, LayersForPredictionMayBeToldBesideTheText) {
+  ParsedJson document = document_of("inkling_mm_model");
+  EXPECT_EQ(count(described(document)).mtp_own, 0U);
+  document["mtp_config"] = {{"num_nextn_predict_layers", 2}, {"local_layer_ids", {1}}};
+  const ModuleTree beside = described(document);
+  EXPECT_GT(count(beside).mtp_own, 0U);
+  EXPECT_TRUE(has(beside, "model.mtp.layers.{layer}.transformer_block.attn.wq_du.weight"));
+  document["text_config"]["num_mtp_layers"] = 2;
+  document["text_config"]["mtp_local_layer_ids"] = {1};
+  EXPECT_EQ(count(described(document)).mtp_own, count(beside).mtp_own);
+}
+
+// Gates and ups lie row by row in what is published, and so are they cut.
+TEST(Sighted, PublishedInklingHasGatesAndUpsInOneTensor) {
+  const ModuleTree tree = described(document_of("inkling_mm_model"));
+  std::size_t fused = 0;
+  for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence&) {
+    EXPECT_NE(spec.role, Role::mlp_gate) << spec.name;
+    EXPECT_NE(spec.role, Role::mlp_up) << spec.name;
+    if (spec.role != Role::mlp_gate_up) return;
+    ++fused;
+    EXPECT_TRUE(spec.parallel.interleaved) << spec.name;
+    ASSERT_EQ(spec.parallel.members.size(), 2U) << spec.name;
+    EXPECT_EQ(spec.parallel.members[0].size + spec.parallel.members[1].size,
+              spec.shape[spec.parallel.dimension])
+        << spec.name;
+  });
+  EXPECT_GE(fused, 2U);
+}
+
 // Most classes ask the document, whatever text_config says; some tie where either does.
 TEST(Sighted, EmbeddingsAreTiedAsTheClassHasIt) {
   const auto tied = [](const std::string& name, bool document_says, bool text_says) {

@@ -12,11 +12,12 @@ extern const Family kLlama, kYi, kMistral, kMixtral, kQwen, kQwen2, kQwen2Moe, k
     kGlmMoeDsa, kKimiK25, kKimiLinear, kKimiK3, kMinimaxM3, kMinimax, kLaguna, kGraniteSwa, kDiffllama,
     kNemotronH, kNemotronNas, kMimo, kMimoV2, kStep3p5, kGemma4, kDeepseekV4, kMistral3, kSmollm3, kSeedOss,
     kExaone4, kErnie45, kHunyuanDense, kGranite, kArcee, kNemotron, kHelium, kMinicpm, kCwm, kApertus,
-    kVaultgemma, kBitnet, kHyperclovax, kJais2, kOlmo, kNanochat, kStablelm, kMinistral, kYoutu, kOlmoe,
-    kFlexOlmo, kErnie45Moe, kExaoneMoe, kSolarOpen, kDots1, kHunyuanMoe, kHy3, kMellum, kAfmoe, kGlm4MoeLite,
-    kAxk1, kMistral4, kCohere2Moe, kGraniteMoe, kGraniteMoeShared, kGraniteMoeHybrid, kBamba, kFalconH1,
-    kLfm2, kLfm2Moe, kMamba, kMamba2, kJamba, kGptNeo, kGptj, kCodegen, kGptNeox, kBloom, kGptBigcode, kMpt,
-    kPhi, kPersimmon, kOpt, kLongcatFlash, kBailing, kBailing2, kBailing3, kBailingHybrid, kDbrx;
+    kApertus1p5, kVaultgemma, kBitnet, kHyperclovax, kJais2, kOlmo, kNanochat, kStablelm, kMinistral, kYoutu,
+    kOlmoe, kFlexOlmo, kErnie45Moe, kExaoneMoe, kSolarOpen, kDots1, kHunyuanMoe, kHy3, kMellum, kAfmoe,
+    kGlm4MoeLite, kAxk1, kMistral4, kCohere2Moe, kGraniteMoe, kGraniteMoeShared, kGraniteMoeHybrid, kBamba,
+    kFalconH1, kLfm2, kLfm2Moe, kMamba, kMamba2, kJamba, kGptNeo, kGptj, kCodegen, kGptNeox, kBloom,
+    kGptBigcode, kMpt, kPhi, kPersimmon, kOpt, kLongcatFlash, kBailing, kBailing2, kBailing3, kBailingHybrid,
+    kDbrx;
 
 // Language models of models that see, which stand nowhere alone.
 extern const Family kGlm4vText, kGlm4vMoeText, kQwen25OmniText, kQwen3OmniText;

@@ -9,8 +9,8 @@ namespace assay::families {
 extern const Family kOlmoHybrid, kZamba, kZamba2, kLfm3, kKolibri1, kFlint, kGraniteMoeSwa, kAxk2, kHyV4,
     kOpenaiGpt, kCtrl, kXglm, kBiogpt, kNeoxJapanese, kRecurrentGemma, kRwkv, kXlstm, kEmu3, kCohereCompass,
     kDoge, kModernbertDecoder, kHrmText, kAriaText, kJetmoe, kZaya, kDots3Note, kQwen4Exp, kInkling,
-    kInkling2, kMistralLarge4, kGemma3n, kGemma4Unified, kMllama, kPaddleocrVl, kGlmOcr, kErnie45Vl,
-    kHunyuanVl, kGlm5Next, kMuseSpark, kMuseGlimmer, kMolmo2;
+    kInkling2, kMistralLarge4, kGemma3n, kGemma4Unified, kPhi4Multimodal, kBeam, kMllama, kPaddleocrVl,
+    kGlmOcr, kErnie45Vl, kHunyuanVl, kGlm5Next, kMuseSpark, kMuseGlimmer, kMolmo2;
 
 // Those of dense_own_code.cpp and looped_decoders.cpp.
 extern const Family kDeepseekV1, kExaone3, kInternlm3, kOrion, kPanguEmbedded, kSolarPro, kTelechat2,

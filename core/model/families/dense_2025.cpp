@@ -164,15 +164,25 @@ void add_xielu(ConfigReader&, const Decoder&, Module&, Module& mlp) {
   for (const char* name : {"act_fn.beta", "act_fn.eps"})
     mlp.tensors.push_back(parameter(name, {}, Role::layer_scale, Part::dense_mlp));
 }
+void describe_apertus_of(ConfigReader& config, ModuleTree& tree, const DecoderDefaults& sizes) {
+  describe_kin(config, tree,
+               {.sizes = sizes,
+                .heads = normed_heads(),
+                .mlp = gateless(),
+                .input_norm = "attention_layernorm",
+                .mlp_norm = "feedforward_layernorm",
+                .more = add_xielu});
+}
 void describe_apertus(ConfigReader& config, ModuleTree& tree) {
-  describe_kin(
-      config, tree,
-      {.sizes = {.vocabulary = 131072, .hidden = 4096, .intermediate = 14336, .layers = 32, .heads = 32},
-       .heads = normed_heads(),
-       .mlp = gateless(),
-       .input_norm = "attention_layernorm",
-       .mlp_norm = "feedforward_layernorm",
-       .more = add_xielu});
+  describe_apertus_of(
+      config, tree, {.vocabulary = 131072, .hidden = 4096, .intermediate = 14336, .layers = 32, .heads = 32});
+}
+// The same over a larger table, which has rows for what it sees and hears.
+void describe_apertus1p5(ConfigReader& config, ModuleTree& tree) {
+  config.require(!config.optional_number("output_vocab_size"),
+                 "output_vocab_size: a head of other rows than the embedding's is not described");
+  describe_apertus_of(
+      config, tree, {.vocabulary = 266752, .hidden = 4096, .intermediate = 14336, .layers = 32, .heads = 32});
 }
 void describe_vaultgemma(ConfigReader& config, ModuleTree& tree) {
   describe_kin(config, tree,
@@ -305,6 +315,8 @@ constexpr std::string_view kMinicpmArchitectures[] = {"MiniCPMForCausalLM"},
                            kMinicpmTypes[] = {"minicpm", "minicpm4"};
 constexpr std::string_view kCwmArchitectures[] = {"CwmForCausalLM"}, kCwmTypes[] = {"cwm"};
 constexpr std::string_view kApertusArchitectures[] = {"ApertusForCausalLM"}, kApertusTypes[] = {"apertus"};
+constexpr std::string_view kApertus1p5Architectures[] = {"Apertus1p5TextForCausalLM"},
+                           kApertus1p5Types[] = {"apertus1p5_text"};
 constexpr std::string_view kVaultArchitectures[] = {"VaultGemmaForCausalLM"}, kVaultTypes[] = {"vaultgemma"};
 constexpr std::string_view kBitnetArchitectures[] = {"BitNetForCausalLM", "BitnetForCausalLM"},
                            kBitnetTypes[] = {"bitnet"};
@@ -344,6 +356,9 @@ const Family kMinicpm = {"minicpm", "MiniCPM, MiniCPM4", kMinicpmArchitectures, 
 const Family kCwm = {"cwm", "Code World Model", kCwmArchitectures, kCwmTypes, {}, describe_cwm, forward_cwm};
 const Family kApertus = {"apertus", "Apertus",        kApertusArchitectures, kApertusTypes,
                          {},        describe_apertus, forward_apertus};
+const Family kApertus1p5 = {
+    "apertus1p5_text",   "Apertus 1.5", kApertus1p5Architectures, kApertus1p5Types, {},
+    describe_apertus1p5, nullptr};
 const Family kVaultgemma = {"vaultgemma", "VaultGemma",        kVaultArchitectures, kVaultTypes,
                             {},           describe_vaultgemma, forward_vaultgemma};
 const Family kBitnet = {"bitnet", "BitNet b1.58",  kBitnetArchitectures, kBitnetTypes,

@@ -1,5 +1,5 @@
 // Mistral Large 4: latent attention without a latent of queries, some layers without rotation, some that take keys and
-// values of another layer, an indexer; experts beside a shared one. Its vision tower is not described.
+// values of another layer, an indexer; experts beside a shared one.
 //
 // A layer without latents attends to those of the last one before it that rotates as it does and is named as a source: so
 // the class computes, whatever kv_source_layers says, and what says otherwise is refused.
@@ -12,6 +12,7 @@
 #include "core/model/families/all_2026.h"
 #include "core/model/families/deepseek.h"
 #include "core/model/families/forward.h"
+#include "core/model/families/sighted_parts.h"
 #include "core/model/families/soft_forward.h"
 
 namespace assay::families {
@@ -179,8 +180,7 @@ void describe_mistral_large4(ConfigReader& config, ModuleTree& tree) {
                                      Role::position_embedding, Part::attention));
   tree.modules.insert(tree.modules.begin() + 1, std::move(angles));
   note_large4_attention(tree, a, index, kinds);
-  if (config.config().section("vision_config"))
-    tree.not_counted.push_back({"vision tower and projector", std::nullopt});
+  add_mistral_vision(config, tree);
 }
 
 void require_last_sources(ConfigReader& config, const Quantity& count,

@@ -7,23 +7,21 @@
 
 #include "core/model/families/encoder_towers.h"
 #include "core/model/families/omni.h"
+#include "core/model/families/sighted_parts.h"
 #include "core/model/families/towers.h"
 #include "core/model/tower_blocks.h"
 
 namespace assay::families {
-namespace {
-
 using namespace blocks;
 
 Quantity text_width(const ModuleTree& tree) {
   return {"hidden_size", tree.hidden_size};
 }
 
-void add(ModuleTree& tree, Module module) {
+void add_tower(ModuleTree& tree, Module module) {
   tree.towers.push_back(std::move(module));
 }
 
-// linear_1, linear_2.
 Module two_matrices(std::string path, const Quantity& in, const Quantity& between, const Quantity& out,
                     bool bias) {
   Module projector{std::move(path), "projector", {}, {}, {}};
@@ -33,31 +31,32 @@ Module two_matrices(std::string path, const Quantity& in, const Quantity& betwee
   return projector;
 }
 
-void add_bare(ModuleTree& tree, const std::string& name, const Quantity& width) {
+void add_bare(ModuleTree& tree, const std::string& name, const std::vector<Quantity>& shape) {
   Module rest{"", "", {}, {}, {}};
-  Tower(rest, Part::projector).tensor(name, {width});
-  add(tree, std::move(rest));
+  Tower(rest, Part::projector).tensor(name, shape);
+  add_tower(tree, std::move(rest));
 }
 
-// The encoder that vision_config.model_type names. False: no description of it.
 bool add_encoder(ConfigReader& vision, ModuleTree& tree, const std::string& path,
                  std::string_view class_default) {
   const std::string type = vision.text("model_type", class_default);
   const bool squares = type == "siglip_vision_model";
   if (type == "clip_vision_model") {
-    add(tree, clip_tower(vision, path));
+    add_tower(tree, clip_tower(vision, path));
   } else if (squares || type == "siglip2_vision_model") {
     Module tower = siglip_tower(vision, path, squares ? SiglipClass() : kSiglip2);
     if (vision.flag("vision_use_head", true)) tower.children.push_back(siglip_head(vision));
-    add(tree, std::move(tower));
+    add_tower(tree, std::move(tower));
   } else if (type == "pixtral") {
-    add(tree, pixtral_tower(vision, path));
+    add_tower(tree, pixtral_tower(vision, path));
   } else {
     tree.not_counted.push_back({fmt::format("the vision tower ({}) and its projector", type), std::nullopt});
     return false;
   }
   return true;
 }
+
+namespace {
 
 std::uint64_t encoder_width(std::string_view type) {
   return type == "pixtral" ? 1024 : 768;
@@ -86,8 +85,8 @@ void add_llava_like(ConfigReader& document, ModuleTree& tree, const LlavaForm& f
   const bool bias = form.normed || document.flag("multimodal_projector_bias", true);
   Module projector = two_matrices("multi_modal_projector", in, out, out, bias);
   if (form.normed) Tower(projector, Part::projector).norm("projector_layernorm", in, true);
-  add(tree, std::move(projector));
-  if (form.newline) add_bare(tree, "image_newline", out);
+  add_tower(tree, std::move(projector));
+  if (form.newline) add_bare(tree, "image_newline", {out});
 }
 void add_llava(ConfigReader& document, ModuleTree& tree) {
   add_llava_like(document, tree, {});
@@ -108,38 +107,58 @@ Quantity joined_patches(ConfigReader& document, TowerConfig& vision) {
   return Quantity(side * side) * vision->size("hidden_size", 1024);
 }
 
+// A tower for images and one for films, of the same sizes.
+void add_video_llava(ConfigReader& document, ModuleTree& tree) {
+  TowerConfig vision(document, tree, "vision_config");
+  if (!vision || !add_encoder(*vision, tree, "image_tower", "clip_vision_model") ||
+      !add_encoder(*vision, tree, "video_tower", "clip_vision_model"))
+    return;
+  const Quantity out = text_width(tree);
+  add_tower(tree, two_matrices("multi_modal_projector", vision->size("hidden_size", 768), out, out,
+                               document.flag("multimodal_projector_bias", true)));
+}
+// No encoder: the pixels of a patch go through a matrix.
+void add_fuyu(ConfigReader& document, ModuleTree& tree) {
+  const Quantity patch = document.size("patch_size", 30);
+  Module projector{"", "projector", {}, {}, {}};
+  Tower(projector, Part::projector)
+      .matrix("vision_embed_tokens", patch * patch * document.size("num_channels", 3), text_width(tree),
+              true);
+  add_tower(tree, std::move(projector));
+}
+
 void add_internvl(ConfigReader& document, ModuleTree& tree) {
   TowerConfig vision(document, tree, "vision_config");
   if (!vision) return;
-  add(tree, internvl_tower(*vision, "vision_tower"));
+  add_tower(tree, internvl_tower(*vision, "vision_tower"));
   const Quantity in = joined_patches(document, vision), out = text_width(tree);
   Module projector = two_matrices("multi_modal_projector", in, out, out, true);
   Tower(projector, Part::projector).norm("layer_norm", in, true);
-  add(tree, std::move(projector));
+  add_tower(tree, std::move(projector));
 }
 // As OpenGVLab publishes it: a norm and two matrices in a list.
 void add_internvl_chat(ConfigReader& document, ModuleTree& tree) {
   TowerConfig vision(document, tree, "vision_config");
   if (!vision) return;
-  add(tree, intern_vit(*vision, "vision_model"));
+  add_tower(tree, intern_vit(*vision, "vision_model"));
   const Quantity in = joined_patches(document, vision), out = text_width(tree);
   Module projector{"mlp1", "projector", {}, {}, {}};
   Tower(projector, Part::projector)
       .norm("0", in, true)
       .matrix("1", in, out, true)
       .matrix("3", out, out, true);
-  add(tree, std::move(projector));
+  add_tower(tree, std::move(projector));
 }
 
 void add_paligemma(ConfigReader& document, ModuleTree& tree) {
   TowerConfig vision(document, tree, "vision_config");
   if (!vision) return;
-  add(tree, siglip_tower(*vision, "vision_tower"));
+  add_tower(tree, siglip_tower(*vision, "vision_tower"));
   if (vision->flag("vision_use_head", false)) tree.towers.back().children.push_back(siglip_head(*vision));
   Module projector{"multi_modal_projector", "projector", {}, {}, {}};
   Tower(projector, Part::projector)
       .matrix("linear", vision->size("hidden_size", 768), document.size("projection_dim", 2048), true);
-  add(tree, std::move(projector));
+  add_tower(tree, std::move(projector));
 }
 
 Quantity shuffled(ConfigReader& document, TowerConfig& vision, std::string_view factor, std::uint64_t width) {
@@ -158,7 +177,7 @@ void add_aya(ConfigReader& document, ModuleTree& tree) {
       .matrix("linear_1", in, between, true)
       .matrix("linear_2", Quantity("alignment_intermediate_size / 2", between.value() / 2), text_width(tree),
               true);
-  add(tree, std::move(projector));
+  add_tower(tree, std::move(projector));
 }
 
 void add_cohere2(ConfigReader& document, ModuleTree& tree) {
@@ -171,17 +190,17 @@ void add_cohere2(ConfigReader& document, ModuleTree& tree) {
       .matrix("linear_1", in, between, true)
       .matrix("linear_2", Quantity("alignment_intermediate_size / 2", between.value() / 2), text_width(tree),
               true);
-  add(tree, std::move(projector));
+  add_tower(tree, std::move(projector));
 }
 
 void add_idefics3(ConfigReader& document, ModuleTree& tree) {
   TowerConfig vision(document, tree, "vision_config");
   if (!vision) return;
-  add(tree, siglip_tower(*vision, "model.vision_model", kSiglipOfIdefics3));
+  add_tower(tree, siglip_tower(*vision, "model.vision_model", kSiglipOfIdefics3));
   Module connector{"model.connector.modality_projection", "projector", {}, {}, {}};
   Tower(connector, Part::projector)
       .matrix("proj", shuffled(document, vision, "scale_factor", 1152), text_width(tree), false);
-  add(tree, std::move(connector));
+  add_tower(tree, std::move(connector));
 }
 
 void add_lfm2(ConfigReader& document, ModuleTree& tree) {
@@ -193,13 +212,13 @@ void add_lfm2(ConfigReader& document, ModuleTree& tree) {
                    text_width(tree), document.flag("projector_bias", true));
   if (document.flag("projector_use_layernorm", true))
     Tower(projector, Part::projector).norm("layer_norm", in, true);
-  add(tree, std::move(projector));
+  add_tower(tree, std::move(projector));
 }
 
 void add_lighton(ConfigReader& document, ModuleTree& tree) {
   TowerConfig vision(document, tree, "vision_config");
   if (!vision) return;
-  add(tree, pixtral_tower(*vision, "model.vision_encoder"));
+  add_tower(tree, pixtral_tower(*vision, "model.vision_encoder"));
   const Quantity hidden = vision->size("hidden_size", 1024), out = text_width(tree);
   const Quantity merge = document.size("spatial_merge_size", 2);
   Module projector{"model.vision_projection", "projector", {}, {}, {}};
@@ -208,12 +227,12 @@ void add_lighton(ConfigReader& document, ModuleTree& tree) {
       .matrix("patch_merger.merging_layer", merge * merge * hidden, hidden, false)
       .matrix("linear_1", hidden, out, false)
       .matrix("linear_2", out, out, false);
-  add(tree, std::move(projector));
+  add_tower(tree, std::move(projector));
 }
 
 void add_glm4v(ConfigReader& document, ModuleTree& tree) {
   TowerConfig vision(document, tree, "vision_config");
-  if (vision) add(tree, glm4v_tower(*vision, "model.visual", 4096));
+  if (vision) add_tower(tree, glm4v_tower(*vision, "model.visual", 4096));
 }
 
 void add_mistral3(ConfigReader& document, ModuleTree& tree) {
@@ -226,12 +245,12 @@ void add_video_llama(ConfigReader& document, ModuleTree& tree) {
   Module tower = siglip_tower(*vision, "model.vision_model");
   std::erase_if(tower.tensors,
                 [](const TensorSpec& t) { return t.name == "embeddings.position_embedding.weight"; });
-  add(tree, std::move(tower));
+  add_tower(tree, std::move(tower));
   Module projector{"model.projector", "projector", {}, {}, {}};
   Tower(projector, Part::projector)
       .matrix("readout.0", vision->size("hidden_size", 768), text_width(tree), true)
       .matrix("readout.2", text_width(tree), text_width(tree), true);
-  add(tree, std::move(projector));
+  add_tower(tree, std::move(projector));
 }
 
 void rename(Module& module, std::string_view from, std::string_view to) {
@@ -257,7 +276,7 @@ void add_hyperclovax(ConfigReader& document, ModuleTree& tree) {
   Module projector{"model", "projector", {}, {}, {}};
   Tower(projector, Part::projector)
       .matrix("vision_projector", vision->size("out_hidden_size", 3584), text_width(tree), true);
-  add(tree, std::move(projector));
+  add_tower(tree, std::move(projector));
   rename(tree, "lm_head.", "model.language_model.lm_head.");
   tree.aliases.push_back({"model.language_model.lm_head.", "lm_head."});
 }
@@ -290,7 +309,7 @@ void add_exaone(ConfigReader& document, ModuleTree& tree) {
       .matrix("mlp.0", joined, joined, true)
       .matrix("mlp.2", joined, vision->size("out_hidden_size", 3584), true);
   tower.children = {std::move(blocks), std::move(merger)};
-  add(tree, std::move(tower));
+  add_tower(tree, std::move(tower));
 }
 
 using Names = std::string_view;
@@ -328,6 +347,29 @@ constexpr Names kOmni3[] = {"Qwen3OmniMoeForConditionalGeneration"}, kOmni3Types
 constexpr Names kOmni3Thinker[] = {"Qwen3OmniMoeThinkerForConditionalGeneration"},
                 kOmni3ThinkerTypes[] = {"qwen3_omni_moe_thinker"};
 constexpr Names kExaone[] = {"Exaone4_5_ForConditionalGeneration"}, kExaoneTypes[] = {"exaone4_5"};
+constexpr Names kVideoLlava[] = {"VideoLlavaForConditionalGeneration"}, kVideoLlavaTypes[] = {"video_llava"};
+constexpr Names kFuyu[] = {"FuyuForCausalLM"}, kFuyuTypes[] = {"fuyu"};
+constexpr Names kAriaWhole[] = {"AriaForConditionalGeneration"}, kAriaWholeTypes[] = {"aria"};
+constexpr Names kBlip2[] = {"Blip2ForConditionalGeneration"}, kBlip2Types[] = {"blip-2"};
+constexpr Names kInstructBlip[] = {"InstructBlipForConditionalGeneration",
+                                   "InstructBlipVideoForConditionalGeneration"},
+                kInstructBlipTypes[] = {"instructblip", "instructblipvideo"};
+constexpr Names kIdefics2[] = {"Idefics2ForConditionalGeneration"}, kIdefics2Types[] = {"idefics2"};
+constexpr Names kGotOcr2[] = {"GotOcr2ForConditionalGeneration"},
+                kGotOcr2Types[] = {"got_ocr2", "pp_chart2table"};
+constexpr Names kDeepseekVl[] = {"DeepseekVLForConditionalGeneration"}, kDeepseekVlTypes[] = {"deepseek_vl"};
+constexpr Names kDeepseekHybrid[] = {"DeepseekVLHybridForConditionalGeneration"},
+                kDeepseekHybridTypes[] = {"deepseek_vl_hybrid"};
+constexpr Names kJanus[] = {"JanusForConditionalGeneration"}, kJanusTypes[] = {"janus"};
+constexpr Names kMiniCpmV[] = {"MiniCPMV4_6ForConditionalGeneration", "MiniCPMV4_7ForConditionalGeneration",
+                               "MiniCPMOcrForConditionalGeneration"},
+                kMiniCpmVTypes[] = {"minicpmv4_6", "minicpmv4_7", "minicpm_ocr"};
+constexpr Names kNemotronOmni[] = {"NemotronH_Omni_Reasoning_V3", "NemotronH_Nano_Omni_Reasoning_V3"},
+                kNemotronOmniTypes[] = {"nemotron_h_omni", "NemotronH_Nano_Omni_Reasoning_V3"};
+constexpr Names kOvis2[] = {"Ovis2ForConditionalGeneration"}, kOvis2Types[] = {"ovis2"};
+constexpr Names kLfm3Vl[] = {"Lfm3VlForConditionalGeneration"}, kLfm3VlTypes[] = {"lfm3_vl"};
+constexpr Names kInklingWhole[] = {"InklingForConditionalGeneration"},
+                kInklingWholeTypes[] = {"inkling_mm_model"};
 
 constexpr auto kFirst = SightedNames::language_model_first;
 constexpr auto kModel = SightedNames::model_first;
@@ -356,6 +398,22 @@ constexpr Sighted kSighted[] = {
     {"Qwen3-Omni", kOmni3, kOmni3Types, SightedNames::thinker, kDocument, add_omni3_whole},
     {"Qwen3-Omni's thinker", kOmni3Thinker, kOmni3ThinkerTypes, SightedNames::as_alone, kDocument,
      add_omni3_thinker},
+    {"Video-LLaVA", kVideoLlava, kVideoLlavaTypes, kFirst, kDocument, add_video_llava},
+    {"Fuyu", kFuyu, kFuyuTypes, kFirst, kDocument, add_fuyu},
+    {"Aria", kAriaWhole, kAriaWholeTypes, kFirst, kDocument, add_aria},
+    {"BLIP-2", kBlip2, kBlip2Types, kFirst, kDocument, add_blip2},
+    {"InstructBLIP", kInstructBlip, kInstructBlipTypes, kFirst, kDocument, add_instructblip},
+    {"Idefics2", kIdefics2, kIdefics2Types, SightedNames::text_model, kDocument, add_idefics2},
+    {"GOT-OCR2", kGotOcr2, kGotOcr2Types, kFirst, kDocument, add_got_ocr2},
+    {"DeepSeek-VL", kDeepseekVl, kDeepseekVlTypes, kModel, kDocument, add_deepseek_vl},
+    {"DeepSeek-VL with SAM", kDeepseekHybrid, kDeepseekHybridTypes, kModel, kDocument,
+     add_deepseek_vl_hybrid},
+    {"Janus", kJanus, kJanusTypes, kModel, kDocument, add_janus},
+    {"MiniCPM-V 4.6, 4.7, MiniCPM-OCR", kMiniCpmV, kMiniCpmVTypes, kModel, kDocument, add_minicpm_v},
+    {"Nemotron 3 Omni", kNemotronOmni, kNemotronOmniTypes, kFirst, kDocument, add_nemotron_omni},
+    {"Inkling", kInklingWhole, kInklingWholeTypes, SightedNames::as_alone, kDocument, add_inkling_towers},
+    {"LFM3-VL", kLfm3Vl, kLfm3VlTypes, kModel, kDocument, add_lfm3_vl},
+    {"Ovis2", kOvis2, kOvis2Types, kModel, kDocument, add_ovis2},
     {"HyperCLOVA X with vision", kHyperclovax, kHyperclovaxTypes, kModel, kDocument, add_hyperclovax},
 };
 

@@ -140,8 +140,7 @@ void add_siglip_vision(ConfigReader& config, ModuleTree& tree, const Quantity& t
   Tower(projector, Part::projector)
       .tensor("mm_input_projection_weight", {hidden, text_hidden})
       .norm("mm_soft_emb_norm", hidden, false);
-  if (vision->flag("vision_use_head", true))
-    tree.not_counted.push_back({"the pooling head of the vision tower (SigLIP)", std::nullopt});
+  if (vision->flag("vision_use_head", true)) tower.children.push_back(siglip_head(*vision));
   tree.towers.push_back(std::move(tower));
   tree.towers.push_back(std::move(projector));
   tree.aliases.push_back({"vision_tower.", "vision_tower.vision_model."});

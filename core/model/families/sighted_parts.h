@@ -1,0 +1,49 @@
+// What the descriptions of models that see (sighted*.cpp) share, and those that fill a file of their own.
+#pragma once
+
+#include <string>
+
+#include "core/model/blocks.h"
+#include "core/model/tower_blocks.h"
+
+namespace assay::families {
+
+// The language model's, into which projectors lead.
+Quantity text_width(const ModuleTree& tree);
+void add_tower(ModuleTree& tree, Module module);
+// One tensor of a projector that belongs to no module ("image_newline").
+void add_bare(ModuleTree& tree, const std::string& name, const std::vector<Quantity>& shape);
+// linear_1, linear_2.
+Module two_matrices(std::string path, const Quantity& in, const Quantity& between, const Quantity& out,
+                    bool bias);
+// The encoder that vision_config.model_type names. False: no description of it.
+bool add_encoder(ConfigReader& vision, ModuleTree& tree, const std::string& path,
+                 std::string_view class_default);
+
+// sighted_queries.cpp: an image reaches the language model through queries that were learnt.
+void add_aria(ConfigReader& document, ModuleTree& tree);
+void add_blip2(ConfigReader& document, ModuleTree& tree);
+void add_instructblip(ConfigReader& document, ModuleTree& tree);
+void add_idefics2(ConfigReader& document, ModuleTree& tree);
+// sighted_sam.cpp: SAM's encoder, alone or beside SigLIP.
+void add_got_ocr2(ConfigReader& document, ModuleTree& tree);
+void add_deepseek_vl(ConfigReader& document, ModuleTree& tree);
+void add_deepseek_vl_hybrid(ConfigReader& document, ModuleTree& tree);
+// sighted_2026.cpp
+void add_minicpm_v(ConfigReader& document, ModuleTree& tree);
+void add_nemotron_omni(ConfigReader& document, ModuleTree& tree);
+void add_ovis2(ConfigReader& document, ModuleTree& tree);
+// lfm3_vl.cpp, inkling_towers.cpp
+void add_lfm3_vl(ConfigReader& document, ModuleTree& tree);
+void add_inkling_towers(ConfigReader& document, ModuleTree& tree);
+// mistral_vision.cpp
+void add_mistral_vision(ConfigReader& config, ModuleTree& tree);
+// parakeet.cpp: an encoder of sound, and its projector.
+void add_parakeet(ConfigReader& audio, ModuleTree& tree);
+// A convolution over a spectrum, then pairs of one within each channel and one across them: each but these halves it.
+void add_halvings(blocks::Tower& tower, const std::string& path, const Quantity& channels,
+                  const Quantity& side, std::uint64_t count);
+// janus.cpp: it draws, too.
+void add_janus(ConfigReader& document, ModuleTree& tree);
+
+}  // namespace assay::families

@@ -38,11 +38,17 @@ LinearWay way_in_bf16(bool few, const WeightView& weight) {
   return multiplies_pairs() ? LinearWay::gemm_bf16 : LinearWay::gemm;
 }
 
+std::size_t pack_from(const WeightView& weight, const Arithmetic& arithmetic) {
+  const bool bytes = weight.type == ElementType::Q8_0 && takes_int8_block(weight, arithmetic) &&
+                     multiplies_bytes(weight.type);
+  return bytes ? kPackBytesFrom : kPackFrom;
+}
+
 }  // namespace
 
 LinearWay way_for(std::size_t tokens, const WeightView& weight, const Arithmetic& arithmetic,
                   SumOrder order) {
-  const bool few = tokens < kPackFrom || order == SumOrder::steady;
+  const bool few = tokens < pack_from(weight, arithmetic) || order == SumOrder::steady;
   if (arithmetic.bfloat16()) return way_in_bf16(few, weight);
   if (takes_int16(weight, arithmetic)) return few ? LinearWay::gemv_int16 : LinearWay::gemm_int16;
   if (takes_int8_block(weight, arithmetic)) return few ? LinearWay::gemv_int8 : LinearWay::gemm_int8;
@@ -54,7 +60,8 @@ LinearWork::LinearWork(LinearWay way, const Matrix& x, const WeightView& weight,
     : way_(way), weight_(weight), x_(x), y_(y) {
   if (x.rows() == 0 || weight.rows == 0) return;
   const bool by_panels = way >= LinearWay::gemm;
-  step_ = by_panels ? panel_width() : rows_a_piece(weight, x.rows());
+  const std::size_t panels = way == LinearWay::gemm ? 1 : kPanelsAPiece;
+  step_ = by_panels ? panels * panel_width() : rows_a_piece(weight, x.rows());
   pieces_ = (weight.rows + step_ - 1) / step_;
   if (way == LinearWay::gemm) packed_ = packed_tokens(x, jobs);
   if (way == LinearWay::gemm_int16) tiles_.emplace(x, weight.type, int16_input_bits(weight), jobs);

@@ -442,14 +442,10 @@ HWY_EXPORT(multiply);
 HWY_EXPORT(pack_ints);
 HWY_EXPORT(has_byte_tiles);
 
-bool multiplies_bytes(ElementType weight) {
-  return HWY_DYNAMIC_DISPATCH(has_byte_tiles)(weight);
-}
-
 IntTiles::IntTiles(const Matrix& x, ElementType weight, int bits, int jobs)
     : tokens(x.rows()),
       terms(x.columns()),
-      bytes(bits == kInt8BlockBits && multiplies_bytes(weight)),
+      bytes(bits == kInt8BlockBits && HWY_DYNAMIC_DISPATCH(has_byte_tiles)(weight)),
       codes(tokens * terms / (bytes ? 4 : 2)),
       scales(tokens * terms / 32),
       sums(scales.size()),

@@ -19,9 +19,6 @@
 
 namespace assay::cpu {
 
-// Whether a weight's codes are multiplied as bytes here, four a lane, by activations of 8 bits.
-bool multiplies_bytes(ElementType weight);
-
 // All tokens' inputs, tile by tile as the product reads them: of the tile that begins with token t and has R
 // rows, pairs (quads of `bytes`) begin at t · K / 2 (/ 4) as [K / 2][R], scales and sums at t · K / 32 as
 // [K / 32][R], what centres them at t · K / group of the weight's codes.

@@ -38,17 +38,11 @@ LinearWay way_in_bf16(bool few, const WeightView& weight) {
   return multiplies_pairs() ? LinearWay::gemm_bf16 : LinearWay::gemm;
 }
 
-std::size_t pack_from(const WeightView& weight, const Arithmetic& arithmetic) {
-  const bool bytes = weight.type == ElementType::Q8_0 && takes_int8_block(weight, arithmetic) &&
-                     multiplies_bytes(weight.type);
-  return bytes ? kPackBytesFrom : kPackFrom;
-}
-
 }  // namespace
 
 LinearWay way_for(std::size_t tokens, const WeightView& weight, const Arithmetic& arithmetic,
                   SumOrder order) {
-  const bool few = tokens < pack_from(weight, arithmetic) || order == SumOrder::steady;
+  const bool few = tokens < kPackFrom || order == SumOrder::steady;
   if (arithmetic.bfloat16()) return way_in_bf16(few, weight);
   if (takes_int16(weight, arithmetic)) return few ? LinearWay::gemv_int16 : LinearWay::gemm_int16;
   if (takes_int8_block(weight, arithmetic)) return few ? LinearWay::gemv_int8 : LinearWay::gemm_int8;

@@ -32,8 +32,6 @@ enum class LinearWay : std::uint8_t {
 
 // From how many tokens on packing pays: with AVX2 from some 12 to 16 on, with AVX-512 from some 24 (docs/benchmarks.md).
 inline constexpr std::size_t kPackFrom = 17;
-// The same of Q8_0 by 8 bits where its codes are multiplied as bytes (gemm_i16.h).
-inline constexpr std::size_t kPackBytesFrom = 6;
 // Rows of a piece of work: enough that starting it costs nothing beside it, few enough to share out evenly.
 inline constexpr std::size_t kBytesAPiece = 32 << 10, kMostRowsAPiece = 1024;
 inline constexpr std::size_t kTermsInCache = 64 << 10, kRowsByManyTokens = 32;

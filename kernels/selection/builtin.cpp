@@ -104,7 +104,6 @@ Edges integer_panel_edges() {
 }
 Edges linear_edges() {
   return {{.of = "m", .from = cpu::kPackFrom},
-          {.of = "m", .from = cpu::kPackBytesFrom},
           {.of = "k", .every = kLanes},
           {.of = "strip", .from = cpu::kDecodedAtOnce}};
 }

@@ -2,6 +2,8 @@
 // processor fetches by itself ends with a page, and falls behind where two threads read.
 #pragma once
 
+#include <hwy/base.h>
+
 #include <cstddef>
 
 namespace assay::cpu {
@@ -10,11 +12,7 @@ namespace assay::cpu {
 // fetches, a thread of a Zen 4 reads slower than without (docs/benchmarks.md).
 inline constexpr std::size_t kFetchedAhead = 8192;
 
-#if defined(__GNUC__)
-__attribute__((always_inline))
-#endif
-inline void
-fetch_ahead(const void* at, std::size_t bytes) {
+HWY_INLINE void fetch_ahead(const void* at, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; i += 64)
     __builtin_prefetch(static_cast<const std::byte*>(at) + kFetchedAhead + i, 0, 2);
 }

@@ -107,13 +107,13 @@ const std::byte* fetch(const std::byte* from, std::size_t bytes) {
 }
 
 // Some outputs as the product reads them.
-struct Panel {
+struct PairPanel {
   std::vector<std::int32_t> pairs;  // [pairs][width]
   bool by_instruction;
 };
 
 // Pairs [k, k + pairs) of a panel by all tokens. `ahead`: bytes to be fetched meanwhile, up to where it then is.
-void multiply_part(const Bf16Tiles& x, const Panel& panel, std::size_t k, std::size_t pairs,
+void multiply_part(const Bf16Tiles& x, const PairPanel& panel, std::size_t k, std::size_t pairs,
                    const std::byte*& ahead, float* HWY_RESTRICT sums) {
   const std::size_t width = 2 * hn::Lanes(F32());
   const std::int32_t* part = &panel.pairs[k * width];
@@ -143,7 +143,8 @@ bool any_tiny(const std::int32_t* pairs, std::size_t count) {
   return found != 0;
 }
 
-void make_panel(const std::int32_t* rows, std::size_t count, std::size_t pairs, bool in_pairs, Panel& panel) {
+void make_panel(const std::int32_t* rows, std::size_t count, std::size_t pairs, bool in_pairs,
+                PairPanel& panel) {
   const std::size_t width = 2 * hn::Lanes(F32());
   const std::int32_t* row_of[HWY_MAX_BYTES / sizeof(float) * 2];
   for (std::size_t n = 0; n < count; ++n) row_of[n] = rows + n * pairs;
@@ -157,7 +158,7 @@ void multiply(const Bf16Tiles& x, const std::int32_t* rows, const std::byte* ahe
               float* HWY_RESTRICT y, std::size_t y_stride) {
   const std::size_t width = 2 * hn::Lanes(F32()), panels = (count + width - 1) / width;
   const auto outputs_of = [&](std::size_t p) { return std::min(width, count - p * width); };
-  thread_local Panel panel[kPanelsAPiece];
+  thread_local PairPanel panel[kPanelsAPiece];
   thread_local std::vector<float> sums;  // [panels][tokens][width]
   for (std::size_t p = 0; p < panels; ++p)
     make_panel(rows + p * width * x.pairs, outputs_of(p), x.pairs, !x.codes.empty(), panel[p]);

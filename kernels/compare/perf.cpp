@@ -51,7 +51,8 @@ std::string as_time(double seconds) {
 
 // Neighbours on the machine lower what is measured, never raise it.
 Roof higher(const Roof& a, const Roof& b) {
-  return {std::max(a.flops, b.flops), std::max(a.bytes, b.bytes)};
+  return {std::max(a.flops, b.flops), std::max(a.bytes, b.bytes), std::max(a.bf16_products, b.bf16_products),
+          std::max(a.byte_products, b.byte_products)};
 }
 
 std::string against(double other, double mine) {
@@ -147,7 +148,7 @@ int run_compare_perf(const Registry& registry, const CompareKernelsSettings& s) 
   Roofs roofs = {.cpu = higher(before, measure_roof(s.request.jobs)), .gpu = {}};
   if (any_on_gpu(all, devices)) {
     const cuda::DeviceRoof gpu = cuda::measure_device_roof();
-    roofs.gpu = {gpu.flops, gpu.bytes};
+    roofs.gpu = {.flops = gpu.flops, .bytes = gpu.bytes};
   }
 
   using Align = Table::Align;
@@ -185,17 +186,25 @@ int run_compare_perf(const Registry& registry, const CompareKernelsSettings& s) 
   output.line(fmt::format(
       "roof with {} threads, measured before and after: {:.0f} GFLOP/s in float32, {:.1f} GB/s read",
       s.request.jobs, roofs.cpu.flops / 1e9, roofs.cpu.bytes / 1e9));
+  if (roofs.cpu.bf16_products != 0 || roofs.cpu.byte_products != 0)
+    output.line(
+        fmt::format("products of its instructions: {:.0f} G a second of bfloat16 pairs, {:.0f} G of bytes",
+                    roofs.cpu.bf16_products / 1e9, roofs.cpu.byte_products / 1e9));
   if (roofs.gpu.bytes != 0)
     output.line(
         fmt::format("roof of the GPU, measured after: {:.0f} GFLOP/s in BF16 by cuBLAS, {:.1f} GB/s copied",
                     roofs.gpu.flops / 1e9, roofs.gpu.bytes / 1e9));
-  output.json(
-      {{"schema", "assay.compare/1"},
-       {"tool", "assay " ASSAY_VERSION},
-       {"roof", {{"threads", s.request.jobs}, {"flops", roofs.cpu.flops}, {"bytes", roofs.cpu.bytes}}},
-       {"gpu_roof",
-        roofs.gpu.bytes == 0 ? Json() : Json{{"flops", roofs.gpu.flops}, {"bytes", roofs.gpu.bytes}}},
-       {"perf", std::move(list)}});
+  output.json({{"schema", "assay.compare/1"},
+               {"tool", "assay " ASSAY_VERSION},
+               {"roof",
+                {{"threads", s.request.jobs},
+                 {"flops", roofs.cpu.flops},
+                 {"bytes", roofs.cpu.bytes},
+                 {"bf16_products", roofs.cpu.bf16_products},
+                 {"byte_products", roofs.cpu.byte_products}}},
+               {"gpu_roof",
+                roofs.gpu.bytes == 0 ? Json() : Json{{"flops", roofs.gpu.flops}, {"bytes", roofs.gpu.bytes}}},
+               {"perf", std::move(list)}});
   return cut_short ? kExitInterrupted : kExitOk;
 }
 

@@ -65,11 +65,14 @@ namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
+// Keys of a block: outputs are read and written once for all of them. Steady ones are read whole, so that few are better.
+constexpr std::size_t kBlockKeys = 128, kSteadyKeys = 16;
+
 class TileWork {
  public:
   explicit TileWork(const AttendTile& tile)
       : t_(tile),
-        width_(std::max<std::size_t>(panel_width(), 16)),
+        width_(std::max(panel_width(), tile.steady ? kSteadyKeys : kBlockKeys)),
         scores_(tile.rows * width_),
         largest_(tile.rows, kMinusInfinity),
         sum_(tile.rows, 0.0F) {}
@@ -141,10 +144,12 @@ class TileWork {
   // Row i's scores become weights under its new largest score; what it had is brought under that too.
   void weigh(std::size_t i, std::size_t key, std::size_t count) {
     float* s = scores_.data() + i * width_;
-    for (std::size_t k = 0; k < count; ++k) {
-      if (t_.soft_cap != 0) s[k] = t_.soft_cap * std::tanh(s[k] / t_.soft_cap);
-      if (key + k < t_.first[i] || key + k > t_.position[i]) s[k] = kMinusInfinity;
-    }
+    for (std::size_t k = 0; t_.soft_cap != 0 && k < count; ++k)
+      s[k] = t_.soft_cap * std::tanh(s[k] / t_.soft_cap);
+    const std::size_t seen = std::clamp(t_.first[i], key, key + count) - key;
+    const std::size_t unseen = std::clamp(t_.position[i] + 1, key, key + count) - key;
+    std::fill(s, s + seen, kMinusInfinity);
+    std::fill(s + unseen, s + count, kMinusInfinity);
     const float most = std::max(largest_[i], HWY_DYNAMIC_DISPATCH(largest)(s, count));
     if (most == kMinusInfinity) return static_cast<void>(std::fill_n(s, count, 0.0F));
     const float correction = std::exp(largest_[i] - most);  // 0 for the first block
@@ -163,23 +168,27 @@ class TileWork {
     }
   }
 
-  // Values lie as a panel wants them, keys down and channels across; copied, since pages may scatter them and
-  // the last vector must not read beyond a row.
+  // Values lie as a panel wants them, keys down and channels across; copied panel by panel, since pages may scatter them,
+  // rows lie a power of two apart as a rule, and the last vector must not read beyond a row.
   void values_by_panels(std::size_t key, std::size_t count) {
-    const std::size_t across = panel_width(), padded = (t_.v_dim + across - 1) / across * across;
-    values_.resize(width_ * padded);
-    for (std::size_t k = 0; k < count; ++k)
-      std::memcpy(values_.data() + k * padded, value_row(key + k), t_.v_dim * sizeof(float));
-    for (std::size_t c = 0; c < t_.v_dim; c += across) {
+    const std::size_t across = panel_width(), panels = (t_.v_dim + across - 1) / across;
+    values_.resize(panels * width_ * across);
+    const auto channels_of = [&](std::size_t p) { return std::min(across, t_.v_dim - p * across); };
+    const auto panel_of = [&](std::size_t p) { return values_.data() + p * width_ * across; };
+    for (std::size_t k = 0; k < count; ++k) {
+      const float* row = value_row(key + k);
+      for (std::size_t p = 0; p < panels; ++p)
+        std::memcpy(panel_of(p) + k * across, row + p * across, channels_of(p) * sizeof(float));
+    }
+    for (std::size_t p = 0; p < panels; ++p) {
       multiply_panel({.x = scores_.data(),
                       .tokens = t_.rows,
                       .x_stride = width_,
-                      .panel = values_.data() + c,
+                      .panel = panel_of(p),
                       .terms = count,
-                      .y = t_.out + c,
+                      .y = t_.out + p * across,
                       .y_stride = t_.v_dim,
-                      .outputs = std::min(across, t_.v_dim - c),
-                      .panel_stride = padded,
+                      .outputs = channels_of(p),
                       .accumulate = true});
     }
   }

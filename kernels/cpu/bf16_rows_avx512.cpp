@@ -7,11 +7,11 @@
 #include <cstring>
 
 #include "kernels/cpu/bf16_tile_avx512.h"
+#include "kernels/cpu/fetch_ahead.h"
 
 namespace assay::cpu {
 namespace {
 
-constexpr std::size_t kAhead = 8192;  // bytes; measured against 4096 and 16384
 // At most: beside them a tile's rows, and the smallest number of each, stay in registers.
 constexpr std::size_t kSums = 16;
 
@@ -71,7 +71,7 @@ void tile(const Bf16Rows& a, __m512i (&least)[Rows]) {
       const std::byte* at = a.w + r * a.row_bytes + 2 * k;
       w[r] = _mm512_loadu_si512(at);
       // The next tile's, and no nearer than memory is slow: the processor does not guess bursts like these.
-      _mm_prefetch(reinterpret_cast<const char*>(at + std::max(Rows * a.row_bytes, kAhead)), _MM_HINT_T0);
+      fetch_ahead(at + (std::max(Rows * a.row_bytes, kFetchedAhead) - kFetchedAhead), 64);
     }
     add(k);
   }

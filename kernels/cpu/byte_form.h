@@ -1,5 +1,6 @@
 // Weights whose codes are multiplied as bytes from 0 up (byte_tile.h): `centre` more than they mean, under one scale for
-// each `group`. A group of 0: a type whose codes are no such bytes.
+// each `group`. A group of 0: a type whose codes are no such bytes. Codes of 8 bits are with VNNI alone, which adds up
+// products in 32 bits.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +24,7 @@ constexpr ByteForm byte_form(ElementType weight) {
     case ElementType::Q5_1:
     case ElementType::Q5_K: return {.centre = 16, .group = 32};
     case ElementType::Q6_K: return {.centre = 32, .group = 16};
+    case ElementType::Q8_0: return {.centre = 128, .group = 32};
     default: return {};
   }
 }

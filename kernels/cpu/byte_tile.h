@@ -1,4 +1,4 @@
-// The inner loop of gemm_i16.cpp for codes of 4 to 6 bits by codes of 8: one instruction multiplies four
+// The inner loop of gemm_i16.cpp for codes of 4 to 6 bits, with VNNI of 8, by codes of 8: one instruction multiplies four
 // neighbours of k, bytes without a sign by bytes with one, and adds them up to two sums of 16 bits. Those
 // have room for as many quads as kQuads says, 2 · largest code · 127 each. With VNNI it adds all four up in
 // 32 bits, where a whole group has room. That codes were stored from 0 up, not centred, is made up for
@@ -44,10 +44,11 @@ HWY_INLINE void add_quads(const std::int32_t* panel, const std::int32_t* x, VI (
 }
 
 template <std::size_t Rows, class Codes>
-HWY_INLINE void byte_tile(const Part& p, float* HWY_RESTRICT sums) {
+HWY_INLINE void byte_tile(const Part& p, float* HWY_RESTRICT all_sums) {
   const I32 di;
   const std::size_t lanes = hn::Lanes(di);
   const std::int32_t *panel = p.panel, *x = p.x;
+  SumsOf<Rows> sums(all_sums);
   for (std::size_t g = 0; g < p.terms / Codes::kGroup; ++g) {
     VI low[Rows], high[Rows];
     for (std::size_t i = 0; i < Rows; ++i) low[i] = high[i] = hn::Set(di, p.centring[g * Rows + i]);
@@ -58,6 +59,7 @@ HWY_INLINE void byte_tile(const Part& p, float* HWY_RESTRICT sums) {
     }
     scale_group<Rows, Codes::kGroup, Codes::kMinimum>(p, g, low, high, sums);
   }
+  sums.finish();
 }
 
 #endif

@@ -106,38 +106,29 @@ const std::byte* fetch(const std::byte* from, std::size_t bytes) {
   return from + bytes;
 }
 
-// `in_pairs`: by one instruction. `ahead`: the next panel's bytes, as many as this one's, which are fetched meanwhile.
-void multiply(const Bf16Tiles& x, const std::int32_t* panel, bool in_pairs, const std::byte* ahead,
-              std::size_t count, float* HWY_RESTRICT y, std::size_t y_stride) {
-  const std::size_t width = 2 * hn::Lanes(F32());
-  thread_local std::vector<float> sums;  // [tokens][width]
-  float values[2 * kPairsAtOnce * kTileRows];
-  sums.assign(x.tokens * width, 0.0F);
-  for (std::size_t k = 0; k < x.pairs; k += kPairsAtOnce) {
-    const std::size_t pairs = std::min(kPairsAtOnce, x.pairs - k);
-    for (std::size_t token = 0; token < x.tokens;) {
-      const std::size_t rows = rows_of_tile(kTileRows, x.tokens - token);
-      const std::size_t at = token * x.pairs + k * rows;
-      ahead = fetch(ahead, rows * pairs * width * sizeof *panel / x.tokens);
-      if (in_pairs && width == kBf16PanelWidth)
-        bf16_tile_avx512(rows, &x.codes[at], panel + k * width, pairs, &sums[token * width]);
-      else
-        tile_of(rows, x.values.empty() ? widened(&x.codes[at], rows, pairs, values) : &x.values[2 * at],
-                panel + k * width, pairs, &sums[token * width]);
-      token += rows;
-    }
-  }
-  for (std::size_t token = 0; token < x.tokens; ++token)
-    copy_row(&sums[token * width], count, width, y + token * y_stride);
-}
+// Some outputs as the product reads them.
+struct PairPanel {
+  std::vector<std::int32_t> pairs;  // [pairs][width]
+  bool by_instruction;
+};
 
-void transpose_pairs(const std::int32_t* rows, std::size_t count, std::size_t pairs,
-                     std::vector<std::int32_t>& panel) {
+// Pairs [k, k + pairs) of a panel by all tokens. `ahead`: bytes to be fetched meanwhile, up to where it then is.
+void multiply_part(const Bf16Tiles& x, const PairPanel& panel, std::size_t k, std::size_t pairs,
+                   const std::byte*& ahead, float* HWY_RESTRICT sums) {
   const std::size_t width = 2 * hn::Lanes(F32());
-  const std::int32_t* row_of[HWY_MAX_BYTES / sizeof(float) * 2];
-  for (std::size_t n = 0; n < count; ++n) row_of[n] = rows + n * pairs;
-  panel.resize(width * pairs);
-  transpose_rows(row_of, count, pairs, width, panel.data());
+  const std::int32_t* part = &panel.pairs[k * width];
+  float values[2 * kPairsAtOnce * kTileRows];
+  for (std::size_t token = 0; token < x.tokens;) {
+    const std::size_t rows = rows_of_tile(kTileRows, x.tokens - token);
+    const std::size_t at = token * x.pairs + k * rows;
+    ahead = fetch(ahead, rows * pairs * width * sizeof *part / x.tokens);
+    if (panel.by_instruction)
+      bf16_tile_avx512(rows, &x.codes[at], part, pairs, &sums[token * width]);
+    else
+      tile_of(rows, x.values.empty() ? widened(&x.codes[at], rows, pairs, values) : &x.values[2 * at], part,
+              pairs, &sums[token * width]);
+    token += rows;
+  }
 }
 
 // Neither zero nor at least kLeastBf16Code.
@@ -150,6 +141,39 @@ bool any_tiny(const std::int32_t* pairs, std::size_t count) {
              static_cast<std::uint32_t>(high - 1 < kLeastBf16Code - 1);
   }
   return found != 0;
+}
+
+void make_panel(const std::int32_t* rows, std::size_t count, std::size_t pairs, bool in_pairs,
+                PairPanel& panel) {
+  const std::size_t width = 2 * hn::Lanes(F32());
+  const std::int32_t* row_of[HWY_MAX_BYTES / sizeof(float) * 2];
+  for (std::size_t n = 0; n < count; ++n) row_of[n] = rows + n * pairs;
+  panel.pairs.resize(width * pairs);
+  transpose_rows(row_of, count, pairs, width, panel.pairs.data());
+  panel.by_instruction = in_pairs && width == kBf16PanelWidth && !any_tiny(rows, count * pairs);
+}
+
+// `rows` [count][pairs]: W's. `ahead`: as many bytes, which are read after these.
+void multiply(const Bf16Tiles& x, const std::int32_t* rows, const std::byte* ahead, std::size_t count,
+              float* HWY_RESTRICT y, std::size_t y_stride) {
+  const std::size_t width = 2 * hn::Lanes(F32()), panels = (count + width - 1) / width;
+  const auto outputs_of = [&](std::size_t p) { return std::min(width, count - p * width); };
+  thread_local PairPanel panel[kPanelsAPiece];
+  thread_local std::vector<float> sums;  // [panels][tokens][width]
+  for (std::size_t p = 0; p < panels; ++p)
+    make_panel(rows + p * width * x.pairs, outputs_of(p), x.pairs, !x.codes.empty(), panel[p]);
+  sums.assign(panels * x.tokens * width, 0.0F);
+  const auto sums_of = [&](std::size_t p, std::size_t token) {
+    return &sums[(p * x.tokens + token) * width];
+  };
+  for (std::size_t k = 0; k < x.pairs; k += kPairsAtOnce) {
+    for (std::size_t p = 0; p < panels; ++p)
+      multiply_part(x, panel[p], k, std::min(kPairsAtOnce, x.pairs - k), ahead, sums_of(p, 0));
+  }
+  for (std::size_t p = 0; p < panels; ++p) {
+    for (std::size_t token = 0; token < x.tokens; ++token)
+      copy_row(sums_of(p, token), outputs_of(p), width, y + token * y_stride + p * width);
+  }
 }
 
 // Tokens [first, first + count) of rows of pairs, where a tile begins: as numbers, or as they are.
@@ -179,7 +203,6 @@ HWY_AFTER_NAMESPACE();
 namespace assay::cpu {
 
 HWY_EXPORT(multiply);
-HWY_EXPORT(transpose_pairs);
 HWY_EXPORT(pack_pairs);
 HWY_EXPORT(any_tiny);
 
@@ -273,7 +296,7 @@ void bf16_rows(const Bf16Tokens& x, const WeightView& weight, std::size_t first,
 
 void bf16_panel(const Bf16Tiles& x, const WeightView& weight, std::size_t first, std::size_t count,
                 const Matrix& y) {
-  thread_local std::vector<std::int32_t> copy, panel;
+  thread_local std::vector<std::int32_t> copy;
   thread_local std::vector<float> values;
   const std::int32_t* rows = nullptr;
   if (is_stored_bf16(weight)) {
@@ -285,11 +308,8 @@ void bf16_panel(const Bf16Tiles& x, const WeightView& weight, std::size_t first,
     encode_pairs(values.data(), x.terms, count, x.terms, copy.data());
     rows = copy.data();
   }
-  HWY_DYNAMIC_DISPATCH(transpose_pairs)(rows, count, x.pairs, panel);
-  const bool by_instruction = !x.codes.empty() && !HWY_DYNAMIC_DISPATCH(any_tiny)(rows, count * x.pairs);
   const std::byte* ahead = rows == copy.data() ? nullptr : weight.codes + (first + count) * weight.row_bytes;
-  HWY_DYNAMIC_DISPATCH(multiply)
-  (x, panel.data(), by_instruction, ahead, count, y.row<float>(0) + first, y.stride());
+  HWY_DYNAMIC_DISPATCH(multiply)(x, rows, ahead, count, y.row<float>(0) + first, y.stride());
 }
 
 void finish_bf16(const WeightView& bias, bool keep, const Matrix& y, int jobs) {

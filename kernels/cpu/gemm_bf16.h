@@ -51,7 +51,7 @@ void bf16_rows(const Bf16Tokens& x, const WeightView& weight, std::size_t first,
                const Matrix& y);
 
 // Outputs [first, first + count) of `weight`, rounded to bfloat16 where it is not stored so, for all tokens;
-// y is the whole result, in float32. count ≤ panel_width().
+// y is the whole result, in float32. count ≤ kPanelsAPiece · panel_width().
 void bf16_panel(const Bf16Tiles& x, const WeightView& weight, std::size_t first, std::size_t count,
                 const Matrix& y);
 

@@ -35,7 +35,10 @@ using VI = hn::Vec<I32>;
 #include "kernels/cpu/int_rounding.h"
 #include "kernels/cpu/transpose.h"
 
-constexpr std::size_t kTileRows = tallest_tile(HWY_TARGET <= HWY_AVX3);
+// With VNNI a tile's integers need no registers on their way, so that sums of six tokens have room beside them; elsewhere
+// sums wait in memory, and tiles are as tall as integers alone have room.
+constexpr bool kSumsInRegisters = ASSAY_VNNI;
+constexpr std::size_t kTileRows = kSumsInRegisters ? 6 : tallest_tile(HWY_TARGET <= HWY_AVX3);
 
 // a.low · b.low + a.high · b.high of the two 16-bit halves of each lane.
 HWY_INLINE VI lane_products(VI a, VI b) {
@@ -57,10 +60,53 @@ struct Part {
   std::size_t terms;
 };
 
+// A tile's sums, [Rows][two vectors] in memory, from where they are taken once or at each step.
+template <std::size_t Rows>
+class RegisterSums {
+ public:
+  HWY_INLINE explicit RegisterSums(float* HWY_RESTRICT at) : at_(at) {
+    for (std::size_t i = 0; i < Rows; ++i) {
+      low_[i] = hn::LoadU(F32(), place(i));
+      high_[i] = hn::LoadU(F32(), place(i) + hn::Lanes(F32()));
+    }
+  }
+  HWY_INLINE V32 low(std::size_t i) const { return low_[i]; }
+  HWY_INLINE V32 high(std::size_t i) const { return high_[i]; }
+  HWY_INLINE void set(std::size_t i, V32 low, V32 high) { low_[i] = low, high_[i] = high; }
+  HWY_INLINE void finish() const {
+    for (std::size_t i = 0; i < Rows; ++i) {
+      hn::StoreU(low_[i], F32(), place(i));
+      hn::StoreU(high_[i], F32(), place(i) + hn::Lanes(F32()));
+    }
+  }
+
+ private:
+  HWY_INLINE float* place(std::size_t i) const { return at_ + i * 2 * hn::Lanes(F32()); }
+  float* at_;
+  V32 low_[Rows], high_[Rows];
+};
+class MemorySums {
+ public:
+  HWY_INLINE explicit MemorySums(float* HWY_RESTRICT at) : at_(at) {}
+  HWY_INLINE V32 low(std::size_t i) const { return hn::LoadU(F32(), place(i)); }
+  HWY_INLINE V32 high(std::size_t i) const { return hn::LoadU(F32(), place(i) + hn::Lanes(F32())); }
+  HWY_INLINE void set(std::size_t i, V32 low, V32 high) const {
+    hn::StoreU(low, F32(), place(i));
+    hn::StoreU(high, F32(), place(i) + hn::Lanes(F32()));
+  }
+  HWY_INLINE void finish() const {}
+
+ private:
+  HWY_INLINE float* place(std::size_t i) const { return at_ + i * 2 * hn::Lanes(F32()); }
+  float* at_;
+};
+template <std::size_t Rows>
+using SumsOf = std::conditional_t<kSumsInRegisters, RegisterSums<Rows>, MemorySums>;
+
 // A group's sums under its scales, into the tile's.
 template <std::size_t Rows, std::size_t Group, bool HasMinima>
 HWY_INLINE void scale_group(const Part& p, std::size_t g, const VI (&low)[Rows], const VI (&high)[Rows],
-                            float* HWY_RESTRICT sums) {
+                            SumsOf<Rows>& sums) {
   const F32 d;
   const std::size_t lanes = hn::Lanes(d);
   const float* w_scales = p.w_scales + g * 2 * lanes;
@@ -71,16 +117,14 @@ HWY_INLINE void scale_group(const Part& p, std::size_t g, const VI (&low)[Rows],
   const V32 m_low = hn::LoadU(d, minima), m_high = hn::LoadU(d, minima + lanes);
   for (std::size_t i = 0; i < Rows; ++i) {
     const V32 s = hn::Set(d, x_scales[i]);
-    float* sum = sums + i * 2 * lanes;
-    V32 a = hn::MulAdd(hn::ConvertTo(d, low[i]), hn::Mul(s_low, s), hn::LoadU(d, sum));
-    V32 b = hn::MulAdd(hn::ConvertTo(d, high[i]), hn::Mul(s_high, s), hn::LoadU(d, sum + lanes));
+    V32 a = hn::MulAdd(hn::ConvertTo(d, low[i]), hn::Mul(s_low, s), sums.low(i));
+    V32 b = hn::MulAdd(hn::ConvertTo(d, high[i]), hn::Mul(s_high, s), sums.high(i));
     if constexpr (HasMinima) {
       const V32 of_x = hn::Set(d, x_sums[i]);
       a = hn::MulAdd(m_low, of_x, a);
       b = hn::MulAdd(m_high, of_x, b);
     }
-    hn::StoreU(a, d, sum);
-    hn::StoreU(b, d, sum + lanes);
+    sums.set(i, a, b);
   }
 }
 
@@ -127,10 +171,11 @@ HWY_INLINE void multiply_lanes(const std::int32_t* panel, const std::int32_t* x,
 }
 
 template <std::size_t Rows, std::size_t Group, bool HasMinima>
-HWY_INLINE void tile(const Part& p, float* HWY_RESTRICT sums) {
+HWY_INLINE void tile(const Part& p, float* HWY_RESTRICT all_sums) {
   const I32 di;
   const std::size_t lanes = hn::Lanes(di);
   const std::int32_t *panel = p.panel, *x = p.x;
+  SumsOf<Rows> sums(all_sums);
   for (std::size_t g = 0; g < p.terms / Group; ++g) {
     VI low[Rows], high[Rows];
     multiply_lanes<WordProducts, true, Group / 2>(panel, x, low, high);
@@ -138,6 +183,7 @@ HWY_INLINE void tile(const Part& p, float* HWY_RESTRICT sums) {
     x += Group / 2 * Rows;
     scale_group<Rows, Group, HasMinima>(p, g, low, high, sums);
   }
+  sums.finish();
 }
 
 #include "kernels/cpu/byte_tile.h"
@@ -207,7 +253,7 @@ struct BlockRow {
     } else {
       const SignedBytes d;
       for (std::size_t i = 0; i < static_cast<std::size_t>(Block::kCodes); i += hn::Lanes(d)) {
-        const auto moved = hn::Add(hn::LoadU(d, unpacked + i), hn::Set(d, std::int8_t{Centre}));
+        const auto moved = hn::Add(hn::LoadU(d, unpacked + i), hn::Set(d, static_cast<std::int8_t>(Centre)));
         hn::StoreU(hn::BitCast(Bytes(), moved), Bytes(), codes + i);
       }
     }
@@ -265,33 +311,49 @@ void unpack_panel(const WeightView& weight, std::size_t first, std::size_t count
   transpose_rows(minimum_rows, count, groups, width, panel.minima.data());
 }
 
+// A panel by all tokens, terms [k, k + terms) of it.
+template <class Codes>
+void multiply_part(const IntTiles& x, const Panel& panel, std::size_t k, std::size_t terms, float* sums) {
+  const std::size_t width = 2 * hn::Lanes(F32()), groups = x.terms / 32, codes_a_lane = x.bytes ? 4 : 2;
+  for (std::size_t token = 0; token < x.tokens;) {
+    const std::size_t rows = rows_of_tile(kTileRows, x.tokens - token);
+    const Part part = {
+        .panel = &panel.codes[k / codes_a_lane * width],
+        .x = &x.codes[(token * x.terms + k * rows) / codes_a_lane],
+        .w_scales = &panel.scales[k / Codes::kGroup * width],
+        .w_minima = Codes::kMinimum ? &panel.minima[k / 32 * width] : nullptr,
+        .x_scales = &x.scales[token * groups + k / 32 * rows],
+        .x_sums = &x.sums[token * groups + k / 32 * rows],
+        .centring = x.bytes ? &x.centring[(token * x.terms + k * rows) / Codes::kGroup] : nullptr,
+        .terms = terms};
+    tile_of<Codes>(rows, part, sums + token * width);
+    token += rows;
+  }
+}
+
 template <class Row, class Codes>
 void multiply_by(const IntTiles& x, const WeightView& weight, std::size_t first, std::size_t count,
                  const Matrix& y) {
-  const std::size_t width = 2 * hn::Lanes(F32()), groups = x.terms / 32, codes_a_lane = x.bytes ? 4 : 2;
-  thread_local Panel panel;
-  unpack_panel<Row>(weight, first, count, width, panel);
-  // [tokens][width]: rows of y lie a power of two apart as a rule, where caches have no room for all of them.
+  const std::size_t width = 2 * hn::Lanes(F32()), panels = (count + width - 1) / width;
+  const std::size_t step = x.bytes ? 2 * kTermsAtOnce : kTermsAtOnce;
+  const auto outputs_of = [&](std::size_t p) { return std::min(width, count - p * width); };
+  thread_local Panel panel[kPanelsAPiece];
+  for (std::size_t p = 0; p < panels; ++p)
+    unpack_panel<Row>(weight, first + p * width, outputs_of(p), width, panel[p]);
+  // [panels][tokens][width]: rows of y lie a power of two apart as a rule, where caches have no room for all of them.
   thread_local std::vector<float> sums;
-  sums.assign(x.tokens * width, 0.0F);
-  for (std::size_t k = 0; k < x.terms; k += kTermsAtOnce) {
-    for (std::size_t token = 0; token < x.tokens;) {
-      const std::size_t rows = rows_of_tile(kTileRows, x.tokens - token);
-      const Part part = {
-          .panel = &panel.codes[k / codes_a_lane * width],
-          .x = &x.codes[(token * x.terms + k * rows) / codes_a_lane],
-          .w_scales = &panel.scales[k / Codes::kGroup * width],
-          .w_minima = Codes::kMinimum ? &panel.minima[k / 32 * width] : nullptr,
-          .x_scales = &x.scales[token * groups + k / 32 * rows],
-          .x_sums = &x.sums[token * groups + k / 32 * rows],
-          .centring = x.bytes ? &x.centring[(token * x.terms + k * rows) / Codes::kGroup] : nullptr,
-          .terms = std::min(kTermsAtOnce, x.terms - k)};
-      tile_of<Codes>(rows, part, &sums[token * width]);
-      token += rows;
-    }
+  sums.assign(panels * x.tokens * width, 0.0F);
+  const auto sums_of = [&](std::size_t p, std::size_t token) {
+    return &sums[(p * x.tokens + token) * width];
+  };
+  for (std::size_t k = 0; k < x.terms; k += step) {
+    for (std::size_t p = 0; p < panels; ++p)
+      multiply_part<Codes>(x, panel[p], k, std::min(step, x.terms - k), sums_of(p, 0));
   }
-  for (std::size_t token = 0; token < x.tokens; ++token)
-    copy_row(&sums[token * width], count, width, y.row<float>(token) + first);
+  for (std::size_t p = 0; p < panels; ++p) {
+    for (std::size_t token = 0; token < x.tokens; ++token)
+      copy_row(sums_of(p, token), outputs_of(p), width, y.row<float>(token) + first + p * width);
+  }
 }
 
 void multiply(const IntTiles& x, const WeightView& weight, std::size_t first, std::size_t count,
@@ -307,7 +369,9 @@ void multiply(const IntTiles& x, const WeightView& weight, std::size_t first, st
   switch (weight.type) {
     case BF16: return words(FloatRow<AsBF16>());
     case F16: return words(FloatRow<AsF16>());
-    case Q8_0: return words(BlockRow<Q8_0Block, 0>());
+    case Q8_0:
+      if constexpr (ASSAY_VNNI) return block(Q8_0Block(), ByteCodesOf<byte_form(Q8_0), false>());
+      return words(BlockRow<Q8_0Block, 0>());
     case Q4_0: return block(Q4_0Block(), ByteCodesOf<byte_form(Q4_0), false>());
     case Q4_1: return block(Q4_1Block(), ByteCodesOf<byte_form(Q4_1), true>());
     case Q5_0: return block(Q5_0Block(), ByteCodesOf<byte_form(Q5_0), false>());
@@ -318,8 +382,8 @@ void multiply(const IntTiles& x, const WeightView& weight, std::size_t first, st
   }
 }
 
-bool has_byte_tiles() {
-  return ASSAY_BYTE_PRODUCTS;
+bool has_byte_tiles(ElementType weight) {
+  return byte_form(weight).group != 0 && (weight == ElementType::Q8_0 ? ASSAY_VNNI : ASSAY_BYTE_PRODUCTS);
 }
 
 // A row's group of 32, into lanes `rows` apart.
@@ -378,18 +442,10 @@ HWY_EXPORT(multiply);
 HWY_EXPORT(pack_ints);
 HWY_EXPORT(has_byte_tiles);
 
-namespace {
-
-bool are_bytes(ElementType weight, int bits) {
-  return bits == kInt8BlockBits && byte_form(weight).group != 0 && HWY_DYNAMIC_DISPATCH(has_byte_tiles)();
-}
-
-}  // namespace
-
 IntTiles::IntTiles(const Matrix& x, ElementType weight, int bits, int jobs)
     : tokens(x.rows()),
       terms(x.columns()),
-      bytes(are_bytes(weight, bits)),
+      bytes(bits == kInt8BlockBits && HWY_DYNAMIC_DISPATCH(has_byte_tiles)(weight)),
       codes(tokens * terms / (bytes ? 4 : 2)),
       scales(tokens * terms / 32),
       sums(scales.size()),

@@ -33,7 +33,7 @@ struct IntTiles {
   std::vector<std::int32_t> centring;  // of bytes: -centre · Σ codes of a group (byte_tile.h)
 };
 
-// Outputs [first, first + count) of `weight` for all tokens; y is the whole result.
+// Outputs [first, first + count) of `weight`, kPanelsAPiece panels at most, for all tokens; y is the whole result.
 void integer_panel(const IntTiles& x, const WeightView& weight, std::size_t first, std::size_t count,
                    const Matrix& y);
 

@@ -20,7 +20,6 @@
 
 #if ASSAY_GROUPS_AT_ONCE
 constexpr std::size_t kGroupsAtOnce = 16;
-constexpr std::size_t kPrefetched = 4096;  // bytes ahead; bursts like these the processor does not guess
 using Words = hn::CappedTag<std::int16_t, kInt16Group>;
 
 // Of a group's 32 weights, those in a vector's worth.
@@ -90,7 +89,7 @@ HWY_INLINE V32 add_rounded(const std::byte* w, const float* HWY_RESTRICT x, cons
                            V32 total) {
   const F32 d;
   for (std::size_t g = 0; g < kGroupsAtOnce; ++g, w += kInt16Group * Element::kBytes, x += kInt16Group) {
-    hwy::Prefetch(w + kPrefetched);
+    fetch_ahead(w, 64);
     const V32 m = hn::Set(d, rounders[g]);
     V32 sum = hn::Zero(d);
     for (std::size_t i = 0; i < kInt16Group; i += hn::Lanes(d)) {

@@ -54,7 +54,8 @@ LinearWork::LinearWork(LinearWay way, const Matrix& x, const WeightView& weight,
     : way_(way), weight_(weight), x_(x), y_(y) {
   if (x.rows() == 0 || weight.rows == 0) return;
   const bool by_panels = way >= LinearWay::gemm;
-  step_ = by_panels ? panel_width() : rows_a_piece(weight, x.rows());
+  const std::size_t panels = way == LinearWay::gemm ? 1 : kPanelsAPiece;
+  step_ = by_panels ? panels * panel_width() : rows_a_piece(weight, x.rows());
   pieces_ = (weight.rows + step_ - 1) / step_;
   if (way == LinearWay::gemm) packed_ = packed_tokens(x, jobs);
   if (way == LinearWay::gemm_int16) tiles_.emplace(x, weight.type, int16_input_bits(weight), jobs);

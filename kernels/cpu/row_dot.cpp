@@ -7,13 +7,13 @@
 
 #include "core/numeric/gguf_layout.h"
 #include "core/numeric/simd_disabled_targets.h"
+#include "kernels/cpu/fetch_ahead.h"
 #include "kernels/cpu/int_input.h"
 #include "kernels/operands/int16.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/row_dot.cpp"
 #include <hwy/foreach_target.h>
 //
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -69,6 +69,7 @@ HWY_INLINE V32 dot_vectors(const std::byte* w, const float* HWY_RESTRICT x, std:
   for (; k + 4 * lanes <= count; k += 4 * lanes) {
     const std::byte* at = w + k * Element::kBytes;
     const std::size_t step = lanes * Element::kBytes;
+    fetch_ahead(at, 4 * step);
     a = hn::MulAdd(Element::load(at), hn::LoadU(d, x + k), a);
     b = hn::MulAdd(Element::load(at + step), hn::LoadU(d, x + k + lanes), b);
     c = hn::MulAdd(Element::load(at + 2 * step), hn::LoadU(d, x + k + 2 * lanes), c);

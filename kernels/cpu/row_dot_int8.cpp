@@ -7,11 +7,11 @@
 
 #include "core/numeric/gguf_layout.h"
 #include "core/numeric/vnni_targets.h"
+#include "kernels/cpu/fetch_ahead.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/row_dot_int8.cpp"
 #include <hwy/foreach_target.h>
 //
-#include <hwy/cache_control.h>
 #include "core/numeric/vnni_highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -63,13 +63,6 @@ HWY_INLINE VSigned with_sign_of(VSigned x, VSigned of) {  // 0 where `of` is
 }
 HWY_INLINE VSigned inputs_at(const Codes32& group, std::size_t i) {
   return hn::LoadU(SByte(), group.codes + i);
-}
-
-// Memory ahead of the row, as far as it takes while two threads read: what the processor fetches by itself
-// ends with a page.
-constexpr std::size_t kAhead = 4096;
-HWY_INLINE void fetch_ahead(const void* at, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; i += 64) hwy::Prefetch(static_cast<const std::byte*>(at) + kAhead + i);
 }
 
 // Eight numbers, a group's each, to be spread over a vector out of registers: numbers just stored, loaded one

@@ -9,6 +9,9 @@ namespace assay::cpu {
 // tile's.
 inline constexpr std::size_t kTermsAtOnce = 256;
 
+// Panels of a piece of work: all tokens' terms of such a part are fetched into the second-level cache once for them.
+inline constexpr std::size_t kPanelsAPiece = 4;
+
 // 2 vectors a row: 24 of the 32 registers of AVX-512, 12 of the 16 elsewhere.
 inline constexpr std::size_t kMostTileRows = 12;
 constexpr std::size_t tallest_tile(bool many_registers) {

@@ -4,10 +4,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <numeric>
 #include <vector>
 
 #include "core/numeric/simd_disabled_targets.h"
 #include "core/system/threads.h"
+#include "kernels/harness/product_peak.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/harness/roof.cpp"
 #include <hwy/foreach_target.h>
@@ -81,6 +83,17 @@ double fastest_seconds(Work work) {
   return best;
 }
 
+// What all threads together make of it a second, at best.
+double products_a_second(int jobs, double (*make)(std::size_t)) {
+  constexpr std::size_t kSteps = 1 << 20;
+  const auto threads = static_cast<std::size_t>(jobs);
+  std::vector<double> made(threads);
+  if (make(1) == 0) return 0;
+  const double seconds =
+      fastest_seconds([&] { parallel_for(jobs, threads, [&](std::size_t i) { made[i] = make(kSteps); }); });
+  return std::accumulate(made.begin(), made.end(), 0.0) / seconds;
+}
+
 }  // namespace
 
 Roof measure_roof(int jobs) {
@@ -95,6 +108,8 @@ Roof measure_roof(int jobs) {
     });
   });
   for (const double each : flops) roof.flops += each / computing;
+  roof.bf16_products = products_a_second(jobs, multiply_bf16_pairs);
+  roof.byte_products = products_a_second(jobs, multiply_bytes);
   const std::vector<float> memory(kFloats, 1.0F);
   const double reading = fastest_seconds([&] {
     parallel_for(jobs, kPieces, [&](std::size_t i) {

@@ -88,14 +88,19 @@ Edges panel_edges() {
   return {kTiles,
           {.of = "k", .every = kLanes},
           {.of = "k", .from = cpu::kTermsAtOnce},
-          {.of = "n", .every = kPanel}};
+          {.of = "n", .every = kPanel},
+          {.of = "n", .from = cpu::kPanelsAPiece * kPanel}};
 }
 // Codes under a scale for 32 or more; of small blocks eight at a time, of large ones the scales of eight.
 Edges integer_row_edges() {
   return {{.of = "blocks", .every = 8}, {.of = "n", .from = cpu::kMostRowsAPiece}};
 }
 Edges integer_panel_edges() {
-  return {kTiles, {.of = "blocks", .from = cpu::kTermsAtOnce / kInt16Group}, {.of = "n", .every = kPanel}};
+  return {kTiles,
+          {.of = "blocks", .from = cpu::kTermsAtOnce / kInt16Group},
+          {.of = "blocks", .from = 2 * cpu::kTermsAtOnce / kInt16Group},
+          {.of = "n", .every = kPanel},
+          {.of = "n", .from = cpu::kPanelsAPiece * kPanel}};
 }
 Edges linear_edges() {
   return {{.of = "m", .from = cpu::kPackFrom},

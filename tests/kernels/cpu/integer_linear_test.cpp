@@ -19,7 +19,8 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t kInputs = 768, kOutputs = 37;
+// Two parts of a panel's terms, two pieces of panels.
+constexpr std::size_t kInputs = 768, kOutputs = 163;
 
 std::vector<float> inputs(std::size_t tokens, InputKind kind) {
   std::vector<float> values(tokens * kInputs);

@@ -33,11 +33,15 @@ void EarlyReading::reached(const OutputShard& shard, const std::shared_ptr<const
     const ReadBytes before = [this, &stored](std::uint64_t at, std::span<std::byte> out) {
       source_.read(stored, at, out);
     };
-    reading_.add(
-        {stored.bytes, before, {}, state.disk, tensor.offset, first_non_finite(stored.type).value_or(0x80)},
-        early.read);
+    reading_.add({stored.bytes,
+                  before,
+                  {},
+                  [disk = state.disk] { return disk; },
+                  tensor.offset,
+                  first_non_finite(stored.type).value_or(0x80)},
+                 early.read);
   }
-  state.disk.reset();  // the lanes that read it still have it
+  state.disk.reset();  // whoever is to read of it has it
 }
 
 EarlyReads EarlyReading::finish() {

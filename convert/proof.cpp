@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -35,7 +36,7 @@ struct WholeTensor {
   ReadBytes read;
   // In one piece: what it is in its checkpoint, and of the output its file.
   const CheckpointTensor* stored = nullptr;
-  std::shared_ptr<const DiskFile> disk = nullptr;
+  OpenDisk disk = nullptr;
 };
 
 WholeTensor stored_tensor(const CheckpointReader& reader, const CheckpointTensor& tensor) {
@@ -60,9 +61,7 @@ class Made {
   Made(const ConversionPlan& plan, const ConvertOptions& options, const fs::path& folder) {
     if (!plan.ranks) {
       side_.emplace(folder, options.jobs);
-      for (const CheckpointFile& file : side_->checkpoint.files)
-        disk_.push_back(
-            std::make_shared<const DiskFile>(std::make_shared<const File>(File::open(file.path))));
+      disk_.resize(side_->checkpoint.files.size());
       return;
     }
     merged_ = make_merge_plan(folder, options);
@@ -84,15 +83,25 @@ class Made {
  private:
   WholeTensor on_disk(const CheckpointTensor& tensor) const {
     WholeTensor found = stored_tensor(side_->reader, tensor);
-    found.disk = disk_[tensor.file];
+    found.disk = [this, file = tensor.file] { return disk_of(file); };
     found.read = [disk = found.disk, begin = tensor.offset](std::uint64_t at, std::span<std::byte> out) {
-      disk->read_exactly(begin + at, out);
+      disk()->read_exactly(begin + at, out);
     };
     return found;
   }
+  std::shared_ptr<const DiskFile> disk_of(std::uint32_t file) const {
+    const std::lock_guard lock(mutex_);
+    auto disk = disk_[file].lock();
+    if (disk != nullptr) return disk;
+    const fs::path& path = side_->checkpoint.files[file].path;
+    disk = std::make_shared<const DiskFile>(std::make_shared<const File>(File::open(path)));
+    disk_[file] = disk;
+    return disk;
+  }
 
   std::optional<Side> side_;
-  std::vector<std::shared_ptr<const DiskFile>> disk_;  // of its files
+  mutable std::mutex mutex_;
+  mutable std::vector<std::weak_ptr<const DiskFile>> disk_;  // of its files, those that are read
   ConversionPlan merged_;
   std::optional<CheckpointReader> reader_;
   std::unordered_map<std::string_view, const OutputTensor*> places_;

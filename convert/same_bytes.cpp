@@ -121,6 +121,10 @@ class PairLane {
     begin_after();
   }
 
+  PairLane(const PairLane&) = delete;
+  PairLane& operator=(const PairLane&) = delete;
+  ~PairLane() { room_.stream.close(); }  // before the file
+
   PairRoom& room() const { return room_; }
   sha256::Message& message() { return message_; }
   // Fetches what comes next, by way of `other`. False: the pair has been read, and its result is there.
@@ -130,12 +134,15 @@ class PairLane {
     result_.before = {DigestKind::sha256, message_.digest()};
     result_.after = same_ ? result_.before : digest_of_after(other);
     room_.stream.close();
+    disk_.reset();
     return false;
   }
 
  private:
   void begin_after() {
-    if (pair_.disk != nullptr) room_.stream.open(*pair_.disk, pair_.disk_offset, pair_.bytes);
+    if (pair_.disk == nullptr) return;
+    if (disk_ == nullptr) disk_ = pair_.disk();
+    room_.stream.open(*disk_, pair_.disk_offset, pair_.bytes);
   }
   void read_after(std::uint64_t at, std::span<std::byte> out) {
     if (pair_.disk != nullptr)
@@ -173,6 +180,7 @@ class PairLane {
   const StoredTwice pair_;
   ReadTwice& result_;
   PairRoom& room_;
+  std::shared_ptr<const DiskFile> disk_;
   sha256::Message message_;
   bool same_ = true;
 };

@@ -17,12 +17,14 @@
 namespace assay {
 
 using ReadBytes = std::function<void(std::uint64_t at, std::span<std::byte> out)>;
+// A file is open while something of it is read: a model may have more files than a process may have open.
+using OpenDisk = std::function<std::shared_ptr<const DiskFile>()>;
 
 struct StoredTwice {
   std::uint64_t bytes = 0;
   ReadBytes before, after;
   // Where `after` lies in one piece, to be read from the disk some way ahead.
-  std::shared_ptr<const DiskFile> disk = nullptr;
+  OpenDisk disk = nullptr;
   std::uint64_t disk_offset = 0;
   // Codes of a byte that are no finite number, beside their sign: from this on (E4M3 0x7F, E5M2 0x7C); 0x80: there are none.
   std::uint8_t first_non_finite = 0x80;

@@ -15,17 +15,13 @@ bool EarlyReading::suits(const ConversionPlan& plan) {
   return plan.lossless() && !plan.ranks && !plan.gguf && plan.gathered.empty();
 }
 
-void EarlyReading::reached(const OutputShard& shard, const std::shared_ptr<const File>& file,
-                           std::uint64_t bytes) {
+void EarlyReading::add(const OutputShard& shard, std::shared_ptr<const File> file) {
+  const auto disk = std::make_shared<const DiskFile>(std::move(file));  // before the file gets another name
   const std::lock_guard lock(mutex_);
-  Shard& state = shards_[&shard];
-  for (; state.next < shard.tensors.size(); ++state.next) {
-    const OutputTensor& tensor = shard.tensors[state.next];
-    if (tensor.offset + tensor.bytes > bytes) return;
+  for (const OutputTensor& tensor : shard.tensors) {
     if (tensor.source != OutputTensor::Source::stored) continue;
     const auto [place, is_new] = reads_.try_emplace(tensor.from);
     if (!is_new) continue;
-    if (state.disk == nullptr) state.disk = std::make_shared<const DiskFile>(file);
     EarlyRead& early = place->second;
     early.file = shard.name;
     early.offset = tensor.offset;
@@ -33,15 +29,10 @@ void EarlyReading::reached(const OutputShard& shard, const std::shared_ptr<const
     const ReadBytes before = [this, &stored](std::uint64_t at, std::span<std::byte> out) {
       source_.read(stored, at, out);
     };
-    reading_.add({stored.bytes,
-                  before,
-                  {},
-                  [disk = state.disk] { return disk; },
-                  tensor.offset,
+    reading_.add({stored.bytes, before, nullptr, [disk] { return disk; }, tensor.offset,
                   first_non_finite(stored.type).value_or(0x80)},
                  early.read);
   }
-  state.disk.reset();  // whoever is to read of it has it
 }
 
 EarlyReads EarlyReading::finish() {

@@ -1,10 +1,7 @@
-// What a conversion only copies is proved while the rest is still being converted: each tensor is read again from the disk
-// once the disk has been asked to write it, and held against the source, which the page cache still has.
-//
-// That is as good as reading all of it at the end because no byte is written twice (OutputDigests sees to that).
+// What a conversion only copies is proved while the rest is still being converted: each shard is read again from the disk as
+// soon as the disk has it, and held against the source, which the page cache may still have.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -32,20 +29,15 @@ class EarlyReading {
 
   // Whether the plan's output can be read so: whole files, whose tensors are the source's.
   static bool suits(const ConversionPlan& plan);
-  // The first `bytes` of the shard's file are on their way to the disk. Safe from several threads.
-  void reached(const OutputShard& shard, const std::shared_ptr<const File>& file, std::uint64_t bytes);
+  // The shard's file has been written and flushed. Safe from several threads.
+  void add(const OutputShard& shard, std::shared_ptr<const File> file);
   // Waits for what was begun.
   EarlyReads finish();
 
  private:
-  struct Shard {
-    std::shared_ptr<const DiskFile> disk;
-    std::size_t next = 0;  // of its tensors
-  };
   const ConversionPlan& plan_;
   const CheckpointReader& source_;
   std::mutex mutex_;
-  std::map<const OutputShard*, Shard> shards_;
   EarlyReads reads_;
   ReadingTwice reading_;  // the last member: it uses the others
 };

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "core/system/error.h"
-
 namespace assay {
 namespace {
 
@@ -110,14 +108,8 @@ void EarlyFlush::work(const std::stop_token& stop) {
   }
 }
 
-bool GrowingFile::has_some_of(std::uint64_t begin, std::uint64_t end) const {
-  const auto after = islands_.lower_bound(end);
-  return begin < written_ || (after != islands_.begin() && std::prev(after)->second > begin);
-}
-
-void OutputDigests::add(GrowingFile& file, Order order) {
+void OutputDigests::add(GrowingFile& file) {
   const std::lock_guard lock(mutex_);
-  file.once_ = order == Order::once;
   files_.push_back(&file);
 }
 
@@ -146,25 +138,12 @@ void OutputDigests::written(GrowingFile& file, std::uint64_t offset, std::uint64
   extend(file, offset, bytes);
 }
 
-void OutputDigests::all_written(GrowingFile& file) {
-  const std::lock_guard lock(mutex_);
-  file.once_ = false;
-  extend(file, 0, file.bytes());
-}
-
-std::uint64_t OutputDigests::sent(const GrowingFile& file) const {
-  const std::lock_guard lock(mutex_);
-  return file.sent_;
-}
-
 void OutputDigests::give_back(GrowingFile::Kept kept) {
   kept_bytes_ -= kept.end - kept.begin;
   spare_.push_back(std::move(kept.memory));
 }
 
 void OutputDigests::extend(GrowingFile& file, std::uint64_t offset, std::uint64_t bytes) {
-  if (file.once_ && bytes > 0 && file.has_some_of(offset, offset + bytes))
-    throw Error::internal("bytes of an output are written twice").in(file.readable_->path()).at(offset);
   if (offset > file.written_) {
     std::uint64_t& end = file.islands_[offset];
     end = std::max(end, offset + bytes);

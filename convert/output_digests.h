@@ -41,7 +41,6 @@ class GrowingFile {
   std::uint64_t hashed() const { return message_.length(); }
   std::uint64_t ready() const { return written_ - hashed(); }
   bool whole() const { return written_ == bytes_; }
-  bool has_some_of(std::uint64_t begin, std::uint64_t end) const;
 
   std::shared_ptr<const File> readable_;
   std::uint64_t begin_, bytes_;
@@ -51,7 +50,7 @@ class GrowingFile {
   std::uint64_t written_ = 0;  // up to the first gap
   std::uint64_t sent_ = 0;     // the disk has been asked to write it
   sha256::Message message_;
-  bool once_ = false, busy_ = false, done_ = false;
+  bool busy_ = false, done_ = false;
   Digest digest_;
 };
 
@@ -78,17 +77,13 @@ class EarlyFlush {
 // Safe from several threads.
 class OutputDigests {
  public:
-  enum class Order : std::uint8_t { any, once };
-  void add(GrowingFile& file, Order order = Order::any);
-  // [offset, offset + bytes) lies in the file. Of a file that was added with `once`, no byte comes twice: then what has
-  // been read again from the disk stays as it was.
+  void add(GrowingFile& file);
+  // [offset, offset + bytes) lies in the file.
   void written(GrowingFile& file, std::uint64_t offset, std::uint64_t bytes);
   // The same, of the first `bytes` of `memory`, which may be kept until they are hashed and exchanged for
   // other.
   void written(GrowingFile& file, std::uint64_t offset, std::uint64_t bytes, Scratch<std::byte>& memory);
-  void all_written(GrowingFile& file);
-  // So much from its beginning has been hashed, and the disk asked to write it.
-  std::uint64_t sent(const GrowingFile& file) const;
+  void all_written(GrowingFile& file) { written(file, 0, file.bytes()); }
   void forget(GrowingFile& file);
 
   // So much waits that hashing comes before writing more: what waits longer leaves the caches.

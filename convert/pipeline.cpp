@@ -130,7 +130,6 @@ class Crew {
   bool hash() {
     bool found = false;
     const std::vector<GrowingFile*> done = digests_.work(found);
-    if (found) announce();
     if (done.empty()) return found;
     std::unique_lock lock(mutex_);
     for (const GrowingFile* file : done) {
@@ -144,15 +143,6 @@ class Crew {
     return true;
   }
 
-  void announce() {
-    if (context_.early == nullptr) return;
-    const std::lock_guard lock(mutex_);
-    for (const auto& open : open_) {
-      const GrowingFile& file = open->sink->file();
-      context_.early->reached(open->shard, file.readable(), digests_.sent(file));
-    }
-  }
-
   // The last byte may be hashed before the piece that wrote it has come back. On a thread of its own, for it
   // waits for the disk.
   void close_if_done(std::unique_lock<std::mutex>& lock, const OpenShard& done) {
@@ -163,8 +153,7 @@ class Crew {
     open_.erase(at);
     closing_.push_back(std::async(std::launch::async, [this, shard] {
       shard->synced.get();
-      if (context_.early != nullptr)
-        context_.early->reached(shard->shard, shard->sink->file().readable(), shard->shard.bytes);
+      if (context_.early != nullptr) context_.early->add(shard->shard, shard->sink->file().readable());
       close_({shard->shard, *shard->sink, shard->pieces.errors()});
     }));
     if (closing_.size() <= kClosingAtOnce) return;

@@ -27,7 +27,7 @@ struct PipelineContext {
   Progress& progress;
   // Asks for digests of the files that sections are of, by name; of those that were written whole they are put here.
   std::map<std::string, Digest>* file_digests = nullptr;
-  EarlyReading* early = nullptr;  // hears of what is on its way to the disk
+  EarlyReading* early = nullptr;  // hears of the shards that the disk has
 };
 
 // By how much each tensor of a lossy conversion moved; places in ConversionPlan::works, or derived.

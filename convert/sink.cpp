@@ -42,7 +42,7 @@ void ShardSink::open(const fs::path& folder, const std::string& name, const std:
   if (bytes > 0) file.reserve(bytes);
   file.write_at(0, std::as_bytes(std::span(header)));
   growing_.push_back(std::make_unique<GrowingFile>(file, bytes));
-  digests_.add(*growing_.back(), OutputDigests::Order::once);
+  digests_.add(*growing_.back());
 }
 
 void ShardSink::open_section(const fs::path& path) {

@@ -7,7 +7,6 @@
 #include <random>
 
 #include "core/formats/stream_digest.h"
-#include "core/system/error.h"
 #include "tests/convert/convert_support.h"
 
 namespace assay {
@@ -81,24 +80,6 @@ TEST(OutputDigests, AreThoseOfTheWholeFilesInWhateverOrderTheyAreWritten) {
     for (const auto& file : files)
       EXPECT_EQ(file->growing->digest(), digest_of(DigestKind::sha256, file->contents)) << "round " << round;
   }
-}
-
-// What has been read again from the disk is not to change any more.
-TEST(OutputDigests, RefuseBytesThatAreWrittenTwice) {
-  const TempDir folder;
-  AtomicFile file(folder.path() / "file");
-  file.reserve(1000);
-  GrowingFile growing(file, 1000);
-  OutputDigests digests;
-  digests.add(growing, OutputDigests::Order::once);
-  digests.written(growing, 0, 100);
-  digests.written(growing, 300, 100);
-  digests.written(growing, 100, 100);
-  for (const auto& [offset, size] : {std::pair(0, 1), {199, 2}, {250, 51}, {399, 300}, {200, 800}})
-    EXPECT_THROW(digests.written(growing, offset, size), Error) << offset;
-  digests.written(growing, 200, 100);
-  digests.written(growing, 400, 600);
-  digests.all_written(growing);
 }
 
 }  // namespace

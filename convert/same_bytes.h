@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <future>
-#include <map>
 #include <memory>
 #include <span>
 #include <vector>

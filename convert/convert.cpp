@@ -175,9 +175,15 @@ class Conversion {
   void write_shards() {
     Progress progress(mode_, "Converting", plan_.tensor_bytes);
     std::map<std::string, Digest> file_digests;
-    const PipelineContext context{plan_,    options_,
-                                  source_,  given_ ? &*given_ : nullptr,
-                                  progress, plan_.gguf ? &file_digests : nullptr};
+    std::optional<EarlyReading> early;
+    if (options_.prove && EarlyReading::suits(plan_)) early.emplace(plan_, source_, options_.jobs);
+    const PipelineContext context{plan_,
+                                  options_,
+                                  source_,
+                                  given_ ? &*given_ : nullptr,
+                                  progress,
+                                  plan_.gguf ? &file_digests : nullptr,
+                                  early ? &*early : nullptr};
     check_merges(plan_, source_);
     std::vector<const OutputShard*> left;
     for (const OutputShard& shard : units()) {
@@ -189,6 +195,7 @@ class Conversion {
       progress.add(shard.bytes);
     }
     assay::write_shards(context, left, partial_, [this](WrittenShard written) { close(std::move(written)); });
+    if (early) early_reads_ = early->finish();
     if (plan_.gguf) note_files(file_digests);
     take_results(journal_->finished());
   }
@@ -322,7 +329,7 @@ class Conversion {
 
   bool prove_it() {
     Progress progress(mode_, "Proving", 2 * plan_.tensor_bytes);
-    result_.proof = prove(plan_, options_, source_, partial_, progress);
+    result_.proof = prove(plan_, options_, source_, partial_, progress, early_reads_);
     return result_.proof->holds();
   }
 
@@ -353,6 +360,7 @@ class Conversion {
   std::vector<OutputShard> sections_;      // of a plan from or to GGUF
   std::set<std::string> finished_before_;  // by the run that this one resumes
   std::map<std::string, Digest> manifest_;
+  EarlyReads early_reads_;
   ConvertResult result_;
 };
 

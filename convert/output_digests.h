@@ -28,6 +28,7 @@ class GrowingFile {
   GrowingFile(std::shared_ptr<const File> readable, std::uint64_t begin, std::uint64_t bytes)
       : readable_(std::move(readable)), begin_(begin), bytes_(bytes) {}
   std::uint64_t bytes() const { return bytes_; }
+  const std::shared_ptr<const File>& readable() const { return readable_; }
   const Digest& digest() const { return digest_; }  // once OutputDigests::work() has handed it back
 
  private:

@@ -153,6 +153,7 @@ class Crew {
     open_.erase(at);
     closing_.push_back(std::async(std::launch::async, [this, shard] {
       shard->synced.get();
+      if (context_.early != nullptr) context_.early->add(shard->shard, shard->sink->file().readable());
       close_({shard->shard, *shard->sink, shard->pieces.errors()});
     }));
     if (closing_.size() <= kClosingAtOnce) return;

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "convert/early_reading.h"
 #include "convert/plan.h"
 #include "convert/sink.h"
 #include "core/model/error_sums.h"
@@ -26,6 +27,7 @@ struct PipelineContext {
   Progress& progress;
   // Asks for digests of the files that sections are of, by name; of those that were written whole they are put here.
   std::map<std::string, Digest>* file_digests = nullptr;
+  EarlyReading* early = nullptr;  // hears of the shards that the disk has
 };
 
 // By how much each tensor of a lossy conversion moved; places in ConversionPlan::works, or derived.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -32,11 +34,18 @@ struct WholeTensor {
   std::vector<std::uint64_t> shape;
   std::uint64_t bytes = 0;
   ReadBytes read;
+  // In one piece: what it is in its checkpoint, and of the output its file.
+  const CheckpointTensor* stored = nullptr;
+  OpenDisk disk = nullptr;
 };
 
 WholeTensor stored_tensor(const CheckpointReader& reader, const CheckpointTensor& tensor) {
-  return {tensor.name, tensor.type, tensor.shape, tensor.bytes,
-          [&](std::uint64_t at, std::span<std::byte> out) { reader.read(tensor, at, out); }};
+  return {tensor.name,
+          tensor.type,
+          tensor.shape,
+          tensor.bytes,
+          [&](std::uint64_t at, std::span<std::byte> out) { reader.read(tensor, at, out); },
+          &tensor};
 }
 
 WholeTensor gathered_tensor(const ConversionPlan& plan, const CheckpointReader& reader,
@@ -52,6 +61,7 @@ class Made {
   Made(const ConversionPlan& plan, const ConvertOptions& options, const fs::path& folder) {
     if (!plan.ranks) {
       side_.emplace(folder, options.jobs);
+      disk_.resize(side_->checkpoint.files.size());
       return;
     }
     merged_ = make_merge_plan(folder, options);
@@ -62,7 +72,7 @@ class Made {
   std::optional<WholeTensor> find(std::string_view name) const {
     if (side_) {
       const CheckpointTensor* tensor = side_->checkpoint.find(name);
-      return tensor == nullptr ? std::nullopt : std::optional(stored_tensor(side_->reader, *tensor));
+      return tensor == nullptr ? std::nullopt : std::optional(on_disk(*tensor));
     }
     const auto place = places_.find(name);
     if (place == places_.end()) return std::nullopt;
@@ -71,7 +81,27 @@ class Made {
   const Side* side() const { return side_ ? &*side_ : nullptr; }
 
  private:
+  WholeTensor on_disk(const CheckpointTensor& tensor) const {
+    WholeTensor found = stored_tensor(side_->reader, tensor);
+    found.disk = [this, file = tensor.file] { return disk_of(file); };
+    found.read = [disk = found.disk, begin = tensor.offset](std::uint64_t at, std::span<std::byte> out) {
+      disk()->read_exactly(begin + at, out);
+    };
+    return found;
+  }
+  std::shared_ptr<const DiskFile> disk_of(std::uint32_t file) const {
+    const std::lock_guard lock(mutex_);
+    auto disk = disk_[file].lock();
+    if (disk != nullptr) return disk;
+    const fs::path& path = side_->checkpoint.files[file].path;
+    disk = std::make_shared<const DiskFile>(std::make_shared<const File>(File::open(path)));
+    disk_[file] = disk;
+    return disk;
+  }
+
   std::optional<Side> side_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::weak_ptr<const DiskFile>> disk_;  // of its files, those that are read
   ConversionPlan merged_;
   std::optional<CheckpointReader> reader_;
   std::unordered_map<std::string_view, const OutputTensor*> places_;
@@ -164,16 +194,6 @@ std::vector<WholeTensor> kept_tensors(const ConversionPlan& plan, const Checkpoi
   return kept;
 }
 
-// Beside its sign, a code of a byte is a number below this; nullopt: not told so easily.
-std::optional<std::uint8_t> first_non_finite(ElementType codes) {
-  switch (codes) {
-    case ElementType::F8_E4M3: return 0x7F;
-    case ElementType::F8_E5M2: return 0x7C;
-    case ElementType::I8: return 0x80;
-    default: return std::nullopt;
-  }
-}
-
 // Whether codes of finite numbers give such under these scales: a code is 57,344 at most.
 bool scales_are_tame(const CheckpointReader& source, const LogicalTensor& tensor) {
   std::vector<float> scales(tensor.slices * tensor.scale_rows() * tensor.scale_columns());
@@ -181,12 +201,20 @@ bool scales_are_tame(const CheckpointReader& source, const LogicalTensor& tensor
   return std::all_of(scales.begin(), scales.end(), [](float scale) { return std::abs(scale) <= 0x1p100F; });
 }
 
-// What has just been written is read from the disk and not from memory, as far as the system lets go of it.
-void forget_cached(const fs::path& output) {
+// What has just been written is read from the disk and not from memory, as far as the system lets go of it. Tensors are read
+// past its memory (DiskFile), but for those that are put together from several files.
+void forget_cached(const ConversionPlan& plan, const fs::path& output) {
+  std::map<std::string_view, std::uint64_t> headers;  // of whole shards
+  if (!plan.ranks) {
+    for (const OutputShard& shard : plan.shards) headers.emplace(shard.name, shard.header.size());
+  }
   for (const auto& entry : fs::recursive_directory_iterator(output)) {
     if (!entry.is_regular_file()) continue;
     const File file = File::open(entry.path());
-    drop_from_cache(file.descriptor(), 0, file.size());
+    const auto header = headers.find(fs::relative(entry.path(), output).generic_string());
+    const std::uint64_t pages =
+        header == headers.end() ? file.size() : ceil_div(header->second, kDirectAlignment) * kDirectAlignment;
+    drop_from_cache(file.descriptor(), 0, pages);
   }
 }
 
@@ -194,25 +222,34 @@ void forget_cached(const fs::path& output) {
 class Proving {
  public:
   Proving(const ConversionPlan& plan, const ConvertOptions& options, const CheckpointReader& source,
-          const Made& made, Progress& progress)
-      : plan_(plan), options_(options), source_(source), made_(made), progress_(progress) {
+          const Made& made, Progress& progress, const EarlyReads& early)
+      : plan_(plan), options_(options), source_(source), made_(made), progress_(progress), early_(early) {
     if (made.side() == nullptr) return;
     for (const LogicalTensor& tensor : made.side()->stored.tensors) places_.emplace(tensor.name, &tensor);
   }
 
   void kept(Proof& proof) {
     const std::vector<WholeTensor> all = kept_tensors(plan_, source_);
-    std::vector<WholeTensor> copies(all.size());
-    std::vector<StoredTwice> pairs(all.size());
+    std::vector<ReadTwice> read(all.size());
+    std::vector<StoredTwice> pairs;
+    std::vector<std::size_t> places;  // of the pairs
     std::vector<bool> there(all.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
       auto copy = made_.find(all[i].name);
       there[i] = copy && copy->type == all[i].type && copy->shape == all[i].shape;
       if (!there[i]) continue;
-      copies[i] = std::move(*copy);
-      pairs[i] = {all[i].bytes, all[i].read, copies[i].read, first_non_finite(all[i].type).value_or(0x80)};
+      if (const EarlyRead* early = early_read(all[i], *copy)) {
+        read[i] = early->read;
+        progress_.add(2 * all[i].bytes);
+        continue;
+      }
+      places.push_back(i);
+      pairs.push_back({all[i].bytes, all[i].read, copy->read, copy->disk,
+                       copy->disk != nullptr ? copy->stored->offset : 0,
+                       first_non_finite(all[i].type).value_or(0x80)});
     }
-    const std::vector<ReadTwice> read = read_twice(pairs, options_.jobs, progress_);
+    const std::vector<ReadTwice> read_now = read_twice(pairs, options_.jobs, progress_);
+    for (std::size_t i = 0; i < places.size(); ++i) read[places[i]] = read_now[i];
     std::vector<Digest> before, after;
     for (std::size_t i = 0; i < all.size(); ++i) {
       before.push_back(there[i] ? read[i].before : Digest{});
@@ -238,6 +275,16 @@ class Proving {
   }
 
  private:
+  // What was read of it while the rest was written; nullptr: it has to be read.
+  const EarlyRead* early_read(const WholeTensor& tensor, const WholeTensor& copy) const {
+    if (tensor.stored == nullptr || copy.disk == nullptr) return nullptr;
+    const auto place = static_cast<std::uint32_t>(tensor.stored - plan_.checkpoint.tensors.data());
+    const auto found = early_.find(place);
+    const bool is_there = found != early_.end() && found->second.offset == copy.stored->offset &&
+                          found->second.file == made_.side()->checkpoint.files[copy.stored->file].name;
+    return is_there ? &found->second : nullptr;
+  }
+
   std::string fault(const Work& work) const {
     if (!is_proved(work)) return {};
     const LogicalTensor& old = plan_.stored.tensors[work.tensor];
@@ -274,6 +321,7 @@ class Proving {
   const CheckpointReader& source_;
   const Made& made_;
   Progress& progress_;
+  const EarlyReads& early_;
   std::unordered_map<std::string_view, const LogicalTensor*> places_;  // in the output
   std::unordered_set<std::string> same_and_finite_;                    // names in the source
 };
@@ -281,11 +329,11 @@ class Proving {
 }  // namespace
 
 Proof prove(const ConversionPlan& plan, const ConvertOptions& options, const CheckpointReader& source,
-            const fs::path& output, Progress& progress) {
-  forget_cached(output);
+            const fs::path& output, Progress& progress, const EarlyReads& early) {
+  forget_cached(plan, output);
   const Made made(plan, options, output);
   Proof proof;
-  Proving proving(plan, options, source, made, progress);
+  Proving proving(plan, options, source, made, progress, early);
   proving.kept(proof);
   proving.values(proof);
   for (const Work& work : plan.works) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "convert/early_reading.h"
 #include "convert/plan.h"
 #include "core/formats/digest.h"
 #include "core/model/stored_reader.h"
@@ -22,8 +23,9 @@ struct Proof {
 };
 
 // Every stored byte but the new scales unchanged; every new scale the one that stood over its block; every
-// re-blocked weight decoding to the same numbers. What is cut over ranks is put together again for it.
+// re-blocked weight decoding to the same numbers. What is cut over ranks is put together again for it. Tensors of `early`
+// that lie where they were read are not read again.
 Proof prove(const ConversionPlan& plan, const ConvertOptions& options, const CheckpointReader& source,
-            const fs::path& output, Progress& progress);
+            const fs::path& output, Progress& progress, const EarlyReads& early = {});
 
 }  // namespace assay

@@ -35,6 +35,7 @@ class ShardSink {
   bool whole() const { return !cut_ && !section_of_; }
   void copy(const File& from, std::uint64_t from_offset, std::uint64_t to_offset, std::uint64_t bytes);
 
+  const GrowingFile& file() const { return *growing_.front(); }  // of a shard that is one
   bool owns(const GrowingFile& file) const;
   std::size_t digests() const { return growing_.size(); }  // to be made
   void all_written();  // there is no more to come: what was not written reads as zeros

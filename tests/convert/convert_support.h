@@ -20,6 +20,8 @@
 
 namespace assay::test {
 
+inline const fs::path kData = source_dir() / "data";
+
 inline std::string stored_bytes(const Checkpoint& checkpoint, const CheckpointTensor& tensor) {
   std::string bytes(tensor.bytes, '\0');
   File::open(checkpoint.files[tensor.file].path)

@@ -24,7 +24,7 @@ using test::sha256;
 using test::stored_bytes;
 using test::TempDir;
 
-const fs::path kData = test::source_dir() / "data";
+using test::kData;
 
 nlohmann::json json_of(const test::ProcessResult& result) {
   return nlohmann::json::parse(result.out, nullptr, false);

@@ -21,7 +21,7 @@ using test::contents;
 using test::expect_ok;
 using test::TempDir;
 
-const fs::path kData = test::source_dir() / "data";
+using test::kData;
 
 // tinylm in some twenty files, so that there is much to be interrupted between.
 std::vector<std::string> conversion(const fs::path& out) {

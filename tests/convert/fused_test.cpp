@@ -21,7 +21,7 @@ using test::assay;
 using test::expect_ok;
 using test::TempDir;
 
-const fs::path kData = test::source_dir() / "data";
+using test::kData;
 constexpr const char* kMembers = "[qkv]_proj|gate_proj|up_proj|q_a_proj|kv_a_proj";
 
 TEST(Fused, AreQuantizedAsTheOneMatrixThatEnginesMakeOfThem) {

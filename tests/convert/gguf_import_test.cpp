@@ -17,7 +17,7 @@ using test::assay;
 using test::expect_ok;
 using test::TempDir;
 
-const fs::path kData = test::source_dir() / "data";
+using test::kData;
 const fs::path kBiased = kData / "fixtures/gguf_export/biased/model.safetensors";
 
 void to_f32_gguf(const fs::path& model, const fs::path& out) {

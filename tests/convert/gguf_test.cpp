@@ -20,7 +20,7 @@ using test::expect_ok;
 using test::expect_same_tensors;
 using test::TempDir;
 
-const fs::path kData = test::source_dir() / "data";
+using test::kData;
 
 // Their reference activations lie in the same folders, so the weights are named.
 fs::path model_folder(const std::string& name) {

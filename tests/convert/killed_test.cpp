@@ -18,7 +18,7 @@ using test::TempDir;
 
 constexpr int kKilled = 128 + 9;
 constexpr int kMostSteps = 400;
-const fs::path kData = test::source_dir() / "data";
+using test::kData;
 const fs::path kLlama = kData / "models/llama/model.safetensors";
 
 using Command = std::vector<std::string>;

@@ -13,7 +13,7 @@ using test::assay;
 using test::expect_ok;
 using test::TempDir;
 
-const fs::path kData = test::source_dir() / "data";
+using test::kData;
 
 using Made = test::TensorBytes;
 

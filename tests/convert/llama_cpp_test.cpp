@@ -12,7 +12,7 @@ using test::assay;
 using test::expect_ok;
 using test::TempDir;
 
-const fs::path kData = test::source_dir() / "data";
+using test::kData;
 
 const char* llama_cpp() {
   return std::getenv("ASSAY_LLAMA_CPP");

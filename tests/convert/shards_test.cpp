@@ -19,7 +19,7 @@ using test::expect_ok;
 using test::expect_same_tensors;
 using test::TempDir;
 
-const fs::path kData = test::source_dir() / "data";
+using test::kData;
 
 TEST(Reshard, FilesKeepTheLimitAndWeightsStayWithTheirScales) {
   const TempDir dir;

@@ -22,7 +22,7 @@ using test::assay;
 using test::expect_ok;
 using test::TempDir;
 
-const fs::path kData = test::source_dir() / "data";
+using test::kData;
 
 // Those of tinylm's matrices that TARGETS.tsv speaks of; others have rows that are no whole blocks.
 constexpr const char* kChosen = "layers.0.self_attn.o_proj|layers.3.mlp.experts.8.gate_proj|corners";

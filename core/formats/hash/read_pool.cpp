@@ -57,7 +57,7 @@ int read_uncached(ReadRequest& request) {
   return read_and_forget(request);
 }
 
-int perform(ReadRequest& request) {
+int read_as_asked(ReadRequest& request) {
   switch (request.mode) {
     case ReadMode::uncached: return read_uncached(request);
     case ReadMode::forgetting: return read_and_forget(request);
@@ -67,6 +67,11 @@ int perform(ReadRequest& request) {
 }
 
 }  // namespace
+
+void perform(ReadRequest& request) {
+  request.got = 0;
+  request.error_number = read_as_asked(request);
+}
 
 void Wakeup::signal() {
   {
@@ -87,8 +92,6 @@ ReadPool::~ReadPool() {
 }
 
 void ReadPool::submit(ReadRequest& request) {
-  request.got = 0;
-  request.error_number = 0;
   request.done.store(false, std::memory_order_relaxed);
   {
     const std::lock_guard lock(mutex_);
@@ -122,7 +125,7 @@ void ReadPool::work(const std::stop_token& stop) {
       request = queue_.front();
       queue_.pop_front();
     }
-    request->error_number = perform(*request);
+    perform(*request);
     Wakeup* const wakeup = request->wakeup;
     {
       const std::lock_guard lock(mutex_);

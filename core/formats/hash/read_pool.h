@@ -45,6 +45,9 @@ struct ReadRequest {
   std::atomic<bool> done{false};
 };
 
+// On this thread; all but `done`.
+void perform(ReadRequest& request);
+
 class ReadPool {
  public:
   explicit ReadPool(int threads) : count_(threads) {}

@@ -3,17 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "core/system/json.h"
 #include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace assay::jinja {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 RenderOptions fixed_clock() {
   RenderOptions options;

@@ -10,17 +10,17 @@
 namespace assay {
 namespace {
 
-using Json = nlohmann::json;
+using SortedJson = nlohmann::json;
 
-const Json& fixture() {
-  static const Json of_transformers =
-      Json::parse(test::read_file(test::source_dir() / "data/fixtures/rope/DYNAMIC.json"));
+const SortedJson& fixture() {
+  static const SortedJson of_transformers =
+      SortedJson::parse(test::read_file(test::source_dir() / "data/fixtures/rope/DYNAMIC.json"));
   return of_transformers;
 }
 
 // As the family reads it from a config.json whose heads have so many pairs.
 RopeRule rule_over(std::size_t pairs) {
-  Json config = Json::parse(test::read_file(test::folder("llama-dynamic") / "config.json"));
+  SortedJson config = SortedJson::parse(test::read_file(test::folder("llama-dynamic") / "config.json"));
   config["hidden_size"] = config["num_attention_heads"].get<std::size_t>() * 2 * pairs;
   config["max_position_embeddings"] = fixture()["context"];
   config["rope_theta"] = fixture()["theta"];
@@ -47,7 +47,7 @@ TEST(DynamicRope, FrequenciesAreThoseOfTransformers) {
 }
 
 TEST(DynamicRope, OverOnePairIsRefusedAsTransformersDoes) {
-  for (const Json& refused : fixture()["inverse_of_pairs"]["1"]) EXPECT_TRUE(refused.is_null());
+  for (const SortedJson& refused : fixture()["inverse_of_pairs"]["1"]) EXPECT_TRUE(refused.is_null());
   try {
     rule_over(1);
     FAIL() << "read";

@@ -11,12 +11,12 @@ namespace assay {
 namespace {
 
 using test::folder;
-using Json = nlohmann::json;
+using SortedJson = nlohmann::json;
 
 // A model of data/models under a changed config.
 struct Changed {
-  Changed(const std::string& name, const Json& changes, const std::vector<std::string>& absent = {}) {
-    Json config = Json::parse(test::read_file(folder(name) / "config.json"));
+  Changed(const std::string& name, const SortedJson& changes, const std::vector<std::string>& absent = {}) {
+    SortedJson config = SortedJson::parse(test::read_file(folder(name) / "config.json"));
     config.merge_patch(changes);
     for (const std::string& key : absent) config.erase(key);
     test::write_file(place / "config.json", config.dump());
@@ -66,7 +66,7 @@ TEST(Settings, MixturesAreOfTheFormAskedFor) {
 
 TEST(Settings, GptOssClampsAtSevenUnlessToldOtherwise) {
   Spy silent, told;
-  look(Changed("gpt-oss", Json::object(), {"swiglu_limit"}).place.path(), {}, silent);
+  look(Changed("gpt-oss", SortedJson::object(), {"swiglu_limit"}).place.path(), {}, silent);
   EXPECT_EQ(silent.gated.activation, Activation::gpt_oss);
   EXPECT_EQ(silent.gated.limit, 7);
   look(Changed("gpt-oss", {{"swiglu_limit", 2.5}}).place.path(), {}, told);
@@ -75,12 +75,12 @@ TEST(Settings, GptOssClampsAtSevenUnlessToldOtherwise) {
 
 // Dynamic scaling and YaRN stretch the original context, never below what the config states.
 TEST(Settings, ContextsAreStretched) {
-  EXPECT_EQ(Changed("llama-dynamic", Json::object()).context(), 32U * 4);
-  EXPECT_EQ(Changed("qwen2", Json::object()).context(), 128U);
+  EXPECT_EQ(Changed("llama-dynamic", SortedJson::object()).context(), 32U * 4);
+  EXPECT_EQ(Changed("qwen2", SortedJson::object()).context(), 128U);
   EXPECT_EQ(Changed("qwen2", {{"rope_scaling", {{"factor", 100.0}}}}).context(), 3200U);
   EXPECT_EQ(Changed("llama", {{"rope_scaling", {{"factor", 100.0}}}}).context(), 128U);
   EXPECT_EQ(Changed("llama", {{"rope_scaling", {{"rope_type", "linear"}, {"factor", 9.0}}}}).context(), 128U);
-  EXPECT_EQ(Changed("gpt2", Json::object()).context(), 128U);
+  EXPECT_EQ(Changed("gpt2", SortedJson::object()).context(), 128U);
 }
 
 TEST(Settings, CachesServeWhereFrequenciesStay) {
@@ -103,9 +103,9 @@ TEST(Settings, CachesServeWhereFrequenciesStay) {
 // stretched.
 TEST(Settings, OfDeepseeksOwnCode) {
   const ModelOptions own = {.variant = "deepseek"};
-  const Json without = {{"rope_scaling", {{"mscale", nullptr}}}};
-  const Json zero = {{"rope_scaling", {{"mscale", 0}}}}, two = {{"rope_scaling", {{"mscale", 2}}}};
-  const std::vector<double> one = Changed("deepseek-v3", Json::object()).logits(own);
+  const SortedJson without = {{"rope_scaling", {{"mscale", nullptr}}}};
+  const SortedJson zero = {{"rope_scaling", {{"mscale", 0}}}}, two = {{"rope_scaling", {{"mscale", 2}}}};
+  const std::vector<double> one = Changed("deepseek-v3", SortedJson::object()).logits(own);
   EXPECT_EQ(Changed("deepseek-v3", without).logits(own), one);
   EXPECT_EQ(Changed("deepseek-v3", zero).logits(own), one);
   EXPECT_NE(Changed("deepseek-v3", two).logits(own), one);

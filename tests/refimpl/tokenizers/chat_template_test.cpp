@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "core/system/error.h"
 #include "core/system/file.h"
+#include "core/system/json.h"
 #include "refimpl/jinja/json_value.h"
 #include "refimpl/tokenizers/load.h"
 #include "tests/support/paths.h"
@@ -15,8 +15,6 @@
 
 namespace assay {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // A tokenizer of four pieces, BOS and EOS among them.
 std::unique_ptr<Tokenizer> small_tokenizer(const test::TempDir& folder, const std::string& chat_template) {

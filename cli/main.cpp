@@ -6,9 +6,12 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "cli/check/command.h"
 #include "cli/gate/suites.h"
@@ -77,6 +80,42 @@ std::string help_of(const CLI::App& program) {
   return line + " --help";
 }
 
+// A command, and what tells the command line of it.
+struct Command {
+  std::string_view name;
+  std::function<void(CLI::App&, assay::Action&)> add;
+};
+
+const std::vector<Command>& commands() {
+  using assay::Action;
+  static const std::vector<Command> all = {
+      {"check", [](CLI::App& p, Action& a) { assay::add_check(p, a, selected_kernels); }},
+      {"verify", assay::add_verify},
+      {"inspect", assay::add_inspect},
+      {"paramcount", assay::add_paramcount},
+      {"convert", assay::add_convert},
+      {"run", [](CLI::App& p, Action& a) { assay::add_run(p, a, selected_kernels); }},
+      {"serve", [](CLI::App& p, Action& a) { assay::add_serve(p, a, selected_kernels); }},
+      {"replay", [](CLI::App& p, Action& a) { assay::add_replay(p, a, selected_kernels); }},
+      {"bench", assay::add_bench},
+      {"fingerprint", assay::add_fingerprint},
+      {"tokenize", assay::add_tokenize},
+      {"compare", assay::add_compare},
+      {"gate", [](CLI::App& p, Action& a) { assay::add_gate(p, a, assay::gate_suites()); }},
+      {"manifest", assay::add_manifest},
+      {"repair", assay::add_repair}};
+  return all;
+}
+
+// The command that is named first is added alone: all of them have some 500 options, which take longer to make and to take
+// down than many a command to run.
+void add_commands(std::string_view first, CLI::App& program, assay::Action& action) {
+  const auto named = std::find_if(commands().begin(), commands().end(),
+                                  [&](const Command& command) { return command.name == first; });
+  if (named != commands().end()) return named->add(program, action);
+  for (const Command& command : commands()) command.add(program, action);
+}
+
 int run(int argc, char** argv) {
   CLI::App program("Trust, or refuse, LLM weights and the code that computes with them.", "assay");
   program.set_version_flag("--version", "assay " ASSAY_VERSION);
@@ -84,21 +123,7 @@ int run(int argc, char** argv) {
   program.require_subcommand(1);
   program.get_formatter()->column_width(34);
   assay::Action action;
-  assay::add_check(program, action, selected_kernels);
-  assay::add_verify(program, action);
-  assay::add_inspect(program, action);
-  assay::add_paramcount(program, action);
-  assay::add_convert(program, action);
-  assay::add_run(program, action, selected_kernels);
-  assay::add_serve(program, action, selected_kernels);
-  assay::add_replay(program, action, selected_kernels);
-  assay::add_bench(program, action);
-  assay::add_fingerprint(program, action);
-  assay::add_tokenize(program, action);
-  assay::add_compare(program, action);
-  assay::add_gate(program, action, assay::gate_suites());
-  assay::add_manifest(program, action);
-  assay::add_repair(program, action);
+  add_commands(argc > 1 ? argv[1] : "", program, action);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -19,7 +19,7 @@
 namespace assay {
 namespace {
 
-constexpr double kLeastSeconds = 0.02;  // a device's calls take microseconds
+constexpr double kLeastTunedSeconds = 0.02;  // a device's calls take microseconds
 
 // What checkpoints hold, and the precisions it is run in.
 struct Wanted {
@@ -31,13 +31,13 @@ constexpr std::array kWanted = {Wanted{"F32", "f32"},          Wanted{"BF16", "f
                                 Wanted{"FP8_128x128", "bf16"}, Wanted{"FP8_128x128", "fp8-block"},
                                 Wanted{"INT8_CHANNEL", "int8"}};
 constexpr std::array<std::uint64_t, 8> kTokens = {1, 2, 4, 8, 16, 64, 512, 4096};
-struct Shape {
+struct TunedShape {
   std::uint64_t inputs, outputs;
 };
 // A small model's, a large one's, and one that widens.
-constexpr std::array kShapes = {Shape{1024, 1024}, Shape{4096, 4096}, Shape{2048, 8192}};
+constexpr std::array kShapes = {TunedShape{1024, 1024}, TunedShape{4096, 4096}, TunedShape{2048, 8192}};
 
-CaseId case_of(const Wanted& wanted, std::uint64_t tokens, const Shape& shape) {
+CaseId case_of(const Wanted& wanted, std::uint64_t tokens, const TunedShape& shape) {
   return CaseId("linear", std::string(wanted.form))
       .with("m", tokens)
       .with("k", shape.inputs)
@@ -97,12 +97,13 @@ int run_compare_tune(const Registry& registry, const CompareKernelsSettings& s) 
   for (const auto& examiner : examiners(registry)) {
     if (examiner->op() != "linear") continue;
     for (const Wanted& wanted : kWanted) {
-      for (const Shape& shape : kShapes) {
+      for (const TunedShape& shape : kShapes) {
         for (const std::uint64_t tokens : kTokens) {
           if (interrupted()) return kExitInterrupted;
           const CaseId id = case_of(wanted, tokens, shape);
           progress.item(id.text());
-          const std::vector<KernelTime> times = examiner->time(id, takes_part, s.request.jobs, kLeastSeconds);
+          const std::vector<KernelTime> times =
+              examiner->time(id, takes_part, s.request.jobs, kLeastTunedSeconds);
           progress.add(1);
           if (times.empty()) continue;
           const KernelTime& best = fastest_of(times);

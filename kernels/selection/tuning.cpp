@@ -15,7 +15,7 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view kSchema = "assay.tuning/1";
+constexpr std::string_view kTuningSchema = "assay.tuning/1";
 
 double octaves(std::uint64_t a, std::uint64_t b) {
   const auto size = [](std::uint64_t n) {
@@ -76,8 +76,8 @@ std::string_view Tuning::fastest(const LinearCall& call, const Arithmetic& arith
 
 Tuning parse_tuning(std::string_view json, const std::filesystem::path& source) {
   const ParsedJson document = parse_json(json, source);
-  if (!document.is_object() || document.value("schema", "") != kSchema)
-    throw Error::input(fmt::format("is no table of '{}'", kSchema))
+  if (!document.is_object() || document.value("schema", "") != kTuningSchema)
+    throw Error::input(fmt::format("is no table of '{}'", kTuningSchema))
         .in(source)
         .remedy("make one with 'assay compare kernels --tune FILE'");
   Tuning tuning;
@@ -98,7 +98,7 @@ Json to_json(const Tuning& tuning) {
                         {"outputs", p.outputs},
                         {"kernel", p.kernel},
                         {"seconds", p.seconds}});
-  return {{"schema", kSchema}, {"device", tuning.device}, {"measured", std::move(measured)}};
+  return {{"schema", kTuningSchema}, {"device", tuning.device}, {"measured", std::move(measured)}};
 }
 
 std::string text_of(const Tuning& tuning) {

@@ -37,13 +37,34 @@ struct TunedShape {
 // A small model's, a large one's, and one that widens.
 constexpr std::array kShapes = {TunedShape{1024, 1024}, TunedShape{4096, 4096}, TunedShape{2048, 8192}};
 
-CaseId case_of(const Wanted& wanted, std::uint64_t tokens, const TunedShape& shape) {
-  return CaseId("linear", std::string(wanted.form))
-      .with("m", tokens)
-      .with("k", shape.inputs)
-      .with("n", shape.outputs)
-      .with("act", wanted.act)
-      .with(InputKind::zero_mean);
+// A product to be timed.
+struct TimedProduct {
+  Wanted wanted;
+  TunedShape shape;
+  std::uint64_t tokens;
+
+  CaseId id() const {
+    return CaseId("linear", std::string(wanted.form))
+        .with("m", tokens)
+        .with("k", shape.inputs)
+        .with("n", shape.outputs)
+        .with("act", wanted.act)
+        .with(InputKind::zero_mean);
+  }
+  std::string text() const {
+    return fmt::format("{} in {}, {} × {} × {}", wanted.form, wanted.act, tokens, shape.inputs,
+                       shape.outputs);
+  }
+};
+
+std::vector<TimedProduct> products() {
+  std::vector<TimedProduct> all;
+  for (const Wanted& wanted : kWanted) {
+    for (const TunedShape& shape : kShapes) {
+      for (const std::uint64_t tokens : kTokens) all.push_back({wanted, shape, tokens});
+    }
+  }
+  return all;
 }
 
 std::string stored_as(std::string_view form) {
@@ -77,44 +98,42 @@ std::string others(const std::vector<KernelTime>& times, const KernelTime& best)
   return text;
 }
 
+// Why no kernel of a GPU runs here; empty: they do.
+std::string unavailable(const std::vector<KernelLabel>& kernels) {
+  const auto gemv = std::find_if(kernels.begin(), kernels.end(),
+                                 [](const KernelLabel& kernel) { return kernel.name == "cuda.gemv"; });
+  return gemv == kernels.end() ? std::string() : gemv->unavailable;
+}
+
 }  // namespace
 
 int run_compare_tune(const Registry& registry, const CompareKernelsSettings& s) {
   const Output output(s.common.json);
-  SurveyRequest request;
-  request.op = "^linear$";
-  request.device = Device::cuda;
-  for (const KernelLabel& kernel : wanted_kernels(registry, request)) {
-    if (kernel.name != "cuda.gemv" || kernel.unavailable.empty()) continue;
-    output.paint("SKIPPED: " + kernel.unavailable, Style::yellow);
+  const auto all = examiners(registry);
+  const auto linear =
+      std::find_if(all.begin(), all.end(), [](const auto& examiner) { return examiner->op() == "linear"; });
+  if (const std::string why = unavailable((*linear)->kernels()); !why.empty()) {
+    output.paint("SKIPPED: " + why, Style::yellow);
     return kExitOk;
   }
   Tuning tuning = {.device = cuda::device_board(), .measured = {}};
   Table table({"product", "fastest", "time", "others' times over it"},
               {Table::Align::left, Table::Align::left, Table::Align::right, Table::Align::left});
-  Progress progress(s.common.progress, "timing", kWanted.size() * kTokens.size() * kShapes.size(),
-                    ProgressUnit::ones);
-  for (const auto& examiner : examiners(registry)) {
-    if (examiner->op() != "linear") continue;
-    for (const Wanted& wanted : kWanted) {
-      for (const TunedShape& shape : kShapes) {
-        for (const std::uint64_t tokens : kTokens) {
-          if (interrupted()) return kExitInterrupted;
-          const CaseId id = case_of(wanted, tokens, shape);
-          progress.item(id.text());
-          const std::vector<KernelTime> times =
-              examiner->time(id, takes_part, s.request.jobs, kLeastTunedSeconds);
-          progress.add(1);
-          if (times.empty()) continue;
-          const KernelTime& best = fastest_of(times);
-          table.add({fmt::format("{} in {}, {} × {} × {}", wanted.form, wanted.act, tokens, shape.inputs,
-                                 shape.outputs),
-                     best.kernel, fmt::format("{:.1f} µs", best.seconds * 1e6), others(times, best)});
-          tuning.measured.push_back({stored_as(wanted.form), std::string(wanted.act), tokens, shape.inputs,
-                                     shape.outputs, best.kernel, rounded(best.seconds)});
-        }
-      }
-    }
+  const std::vector<TimedProduct> wanted = products();
+  Progress progress(s.common.progress, "timing", wanted.size(), ProgressUnit::ones);
+  for (const TimedProduct& product : wanted) {
+    if (interrupted()) return kExitInterrupted;
+    progress.item(product.text());
+    const std::vector<KernelTime> times =
+        (*linear)->time(product.id(), takes_part, s.request.jobs, kLeastTunedSeconds);
+    progress.add(1);
+    if (times.empty()) continue;
+    const KernelTime& best = fastest_of(times);
+    table.add(
+        {product.text(), best.kernel, fmt::format("{:.1f} µs", best.seconds * 1e6), others(times, best)});
+    tuning.measured.push_back({stored_as(product.wanted.form), std::string(product.wanted.act),
+                               product.tokens, product.shape.inputs, product.shape.outputs, best.kernel,
+                               rounded(best.seconds)});
   }
   write_whole(s.tune, text_of(tuning));
   output.line(table.render());

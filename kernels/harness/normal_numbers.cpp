@@ -23,7 +23,8 @@ NormalNumbers made(std::uint64_t seed, std::size_t count, const NormalNumbers& t
   if (there) *numbers = *there;
   const std::size_t first = numbers->size();
   numbers->resize(count);
-  parallel_for(available_cores(), (count - first + kChunk - 1) / kChunk, [&](std::size_t chunk) {
+  const std::size_t chunks = (count - first + kChunk - 1) / kChunk;
+  parallel_for(chunks > 1 ? available_cores() : 1, chunks, [&](std::size_t chunk) {
     const std::size_t begin = first + chunk * kChunk;
     InputStream stream(seed);
     stream.skip(2 * begin);

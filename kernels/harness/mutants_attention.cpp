@@ -61,24 +61,27 @@ class FaultyAttention {
   }
 
  private:
-  std::size_t row_of(const PagedKvView& cache, std::size_t position) const {
+  // A table of pages ends with the sequence's last key: what lies behind that is the next row in memory.
+  std::size_t row_of(const PagedKvView& cache, std::size_t keys, std::size_t position) const {
     if (cache.pages == nullptr || f_.pages_ignored) return position;
+    if (position >= keys) return cache.row(keys - 1) + (position - keys) + 1;
     if (f_.page_edge && position != 0 && position % cache.page_rows == 0)
       return static_cast<std::size_t>(cache.pages[position / cache.page_rows - 1]) * cache.page_rows +
              cache.page_rows - 1;
     return cache.row(position);
   }
-  const float* head_of(const PagedKvView& cache, std::size_t position, std::size_t head,
+  const float* head_of(const PagedKvView& cache, std::size_t keys, std::size_t position, std::size_t head,
                        std::size_t width) const {
     const std::size_t kv = f_.heads_in_turn ? head % call_.kv_heads : head / (call_.heads / call_.kv_heads);
-    return cache.base.row<float>(std::min(row_of(cache, position), cache.base.rows() - 1)) + kv * width;
+    const std::size_t row = std::min(row_of(cache, keys, position), cache.base.rows() - 1);
+    return cache.base.row<float>(row) + kv * width;
   }
 
   double score(const SequenceMetadata& span, std::size_t query, std::size_t head, std::size_t key) const {
     const float* q = call_.q.row<float>(span.first + query) + head * call_.qk_dim;
     const SequenceMetadata& keys = f_.first_sequence ? call_.sequences[0] : span;
     const double scale = f_.reciprocal_scale ? 1 : call_.scale * f_.scale_factor;
-    const double s = dot(q, head_of(keys.key_rows, key, head, call_.qk_dim), call_.qk_dim) * scale;
+    const double s = dot(q, head_of(keys.key_rows, keys.keys, key, head, call_.qk_dim), call_.qk_dim) * scale;
     const double bias = call_.slopes.empty() ? 0 : call_.slopes[head] * static_cast<double>(key);
     if (call_.soft_cap == 0 || f_.cap_after_scale_lost) return s + bias;
     return call_.soft_cap * std::tanh(s / call_.soft_cap) + bias;
@@ -106,8 +109,8 @@ class FaultyAttention {
         const auto shifted = static_cast<std::ptrdiff_t>(k) + f_.value_shift;
         const SequenceMetadata& values = f_.first_sequence ? call_.sequences[0] : span;
         const float* v =
-            head_of(values.value_rows, static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, shifted)), head,
-                    call_.v_dim);
+            head_of(values.value_rows, values.keys,
+                    static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, shifted)), head, call_.v_dim);
         p.sum += weight;
         for (std::size_t i = 0; i < call_.v_dim; ++i) p.out[i] += weight * static_cast<double>(v[i]);
       }

@@ -51,14 +51,41 @@ void put_group(const Int8Input& in, std::size_t first, std::size_t group, Input2
   to.sums_of_16[2 * place + 1] = in.sums_of_16[2 * from + 1];
 }
 
+// The group whose place among eight is `place`.
+void put_wide(const Int8Input& in, std::size_t group, std::size_t place, std::uint8_t flipped,
+              Input256Wide& to) {
+  for (std::size_t half = 0; half < 2; ++half) {
+    const std::size_t lane = place + 8 * half;
+    for (std::size_t i = 0; i < 16; ++i)
+      to.codes[i / 4][4 * lane + i % 4] =
+          static_cast<std::int8_t>(in.groups[group].codes[16 * half + i] ^ flipped);
+    to.sums_of_16[lane] = in.sums_of_16[2 * group + half];
+  }
+  to.scales[place] = in.scales[group];
+  to.sums_of_32[place] = in.sums_of_32[group];
+}
+
 }  // namespace
 
 Int8Input::Int8Input(std::span<const float> x)
     : groups(x.size() / 32), scales(x.size() / 32), sums_of_32(x.size() / 32), sums_of_16(x.size() / 16) {
   HWY_DYNAMIC_DISPATCH(make_int8_input)(x.data(), *this);
-  if (x.size() % 256 == 0) super_blocks.resize(x.size() / 256);
+}
+
+void Int8Input::arrange_super_blocks() {
+  super_blocks.resize(groups.size() / 8);
   for (std::size_t b = 0; b < super_blocks.size(); ++b) {
     for (std::size_t group = 0; group < 8; ++group) put_group(*this, 8 * b, group, super_blocks[b]);
+  }
+}
+
+void Int8Input::arrange_wide(Groups order, bool from_zero) {
+  wide.resize(groups.size() / 8);
+  for (std::size_t b = 0; b < wide.size(); ++b) {
+    for (std::size_t place = 0; place < 8; ++place) {
+      const std::size_t group = order == Groups::in_order ? place : place / 2 + 4 * (place % 2);
+      put_wide(*this, 8 * b + group, place, from_zero ? 128 : 0, wide[b]);
+    }
   }
 }
 

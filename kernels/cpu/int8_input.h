@@ -23,15 +23,29 @@ struct alignas(32) Input256 {
   std::int16_t sums_of_16[16];
 };
 
+// The same in vectors of 64 bytes: inputs 4·j … of a group's first sixteenth in lane s of vector j, those of its last one in
+// lane s + 8. Codes may be 128 larger, and without a sign.
+struct alignas(64) Input256Wide {
+  std::int8_t codes[4][64];
+  std::int32_t sums_of_16[16];
+  float scales[8], sums_of_32[8];
+};
+
 struct Int8Input {
   Int8Input() = default;
   explicit Int8Input(std::span<const float> x);  // a multiple of 32
+
+  // The whole 256s of them in the order of a product.
+  void arrange_super_blocks();
+  enum class Groups : std::uint8_t { in_order, by_turns };  // 0 1 2 …, or 0 4 1 5 2 6 3 7
+  void arrange_wide(Groups order, bool from_zero);
 
   std::vector<Codes32> groups;
   std::vector<float> scales;             // of 32
   std::vector<float> sums_of_32;         // of the numbers that the integers stand for
   std::vector<std::int16_t> sums_of_16;  // of the integers
-  std::vector<Input256> super_blocks;    // the same once more, of a multiple of 256
+  std::vector<Input256> super_blocks;
+  std::vector<Input256Wide> wide;
 };
 
 }  // namespace assay::cpu

@@ -14,11 +14,12 @@
 namespace assay::cpu {
 namespace {
 
-// Each piece reads all tokens: where these do not stay in a cache, it has to be tall.
+// Each piece reads all tokens: where these do not stay in a cache, it has to be tall. Whole tiles of three or four rows.
 std::size_t rows_a_piece(const WeightView& weight, std::size_t tokens) {
   const std::size_t row_bytes = std::max<std::size_t>(1, weight.row_bytes);
   const std::size_t fewest = tokens * weight.columns > kTermsInCache ? kRowsByManyTokens : 4;
-  return std::clamp<std::size_t>(kBytesAPiece / row_bytes, fewest, kMostRowsAPiece);
+  const std::size_t rows = std::clamp<std::size_t>(kBytesAPiece / row_bytes, fewest, kMostRowsAPiece);
+  return rows < kRowsOfTiles ? rows : rows / kRowsOfTiles * kRowsOfTiles;
 }
 
 std::vector<float> packed_tokens(const Matrix& x, int jobs) {
@@ -75,7 +76,7 @@ void LinearWork::read_tokens(int jobs) {
   team_for(jobs, x_.rows(), [&](std::size_t t) {
     const std::span<const float> row(x_.row<float>(t), x_.columns());
     if (bytes)
-      bytes_[t] = Int8Input(row);
+      bytes_[t] = int8_input(row, weight_.type);
     else if (floats)
       floats_[t] = DotInput(row, weight_, way_ == LinearWay::gemv_int16);
     else

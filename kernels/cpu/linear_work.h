@@ -34,7 +34,7 @@ enum class LinearWay : std::uint8_t {
 inline constexpr std::size_t kPackFrom = 17;
 // Rows of a piece of work: enough that starting it costs nothing beside it, few enough to share out evenly.
 inline constexpr std::size_t kBytesAPiece = 32 << 10, kMostRowsAPiece = 1024;
-inline constexpr std::size_t kTermsInCache = 64 << 10, kRowsByManyTokens = 32;
+inline constexpr std::size_t kTermsInCache = 64 << 10, kRowsByManyTokens = 36, kRowsOfTiles = 12;
 // The order in which a sum's terms are added. fastest: as suits the number of tokens. steady: the same however many
 // tokens come together, the way of a single one: a token's bits depend on nothing but the token (and its past).
 enum class SumOrder : std::uint8_t { fastest, steady };

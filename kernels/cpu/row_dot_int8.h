@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <span>
 
+#include "core/numeric/element_type.h"
 #include "kernels/cpu/int8_input.h"
 #include "kernels/cpu/stored_rows.h"
 #include "refimpl/ops/matrix.h"
@@ -20,8 +21,11 @@
 
 namespace assay::cpu {
 
-// Rows [first, first + count) of a weight that has_integer_rows, in y's columns of that number; y is the whole
-// result, [tokens, outputs].
+// The inputs as they are multiplied by blocks of such weights with the instructions that are chosen.
+Int8Input int8_input(std::span<const float> x, ElementType weight);
+
+// Rows [first, first + count) of a weight that has_integer_rows, in y's columns of that number, by
+// inputs that int8_input() made for it; y is the whole result, [tokens, outputs].
 void int8_row_dots(const WeightView& weight, std::size_t first, std::size_t count,
                    std::span<const Int8Input> x, const Matrix& y);
 

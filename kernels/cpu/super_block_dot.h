@@ -1,24 +1,9 @@
 // One row of super-blocks of 256 codes by the inputs of a few tokens, of 8 bits. To be included inside the namespace of an
-// instruction set, after what row_dot_int8.cpp says of products of bytes.
+// instruction set, after sums_of_eight.h.
 //
 // Groups g and g + 4 lie side by side in a vector, eight codes of each by turns, as Input256 (int8_input.h)
 // has the inputs. What belongs to one group is so added up before it is scaled, in 16 bits while it fits, and
 // all eight groups' sums end in one vector, in the order 0 4 1 5 2 6 3 7.
-
-HWY_INLINE V16 neighbours_added(V16 a, V16 b) {  // of each 16 bytes of a four sums, then of b's
-#if HWY_TARGET == HWY_SSE4
-  return V16{_mm_hadd_epi16(a.raw, b.raw)};
-#else
-  return V16{_mm256_hadd_epi16(a.raw, b.raw)};
-#endif
-}
-HWY_INLINE V32 neighbours_added(V32 a, V32 b) {
-#if HWY_TARGET == HWY_SSE4
-  return V32{_mm_hadd_epi32(a.raw, b.raw)};
-#else
-  return V32{_mm256_hadd_epi32(a.raw, b.raw)};
-#endif
-}
 
 // The first eight of each 16 bytes of two vectors, a's and b's by turns; the last eight.
 HWY_INLINE VBytes first_eights(VBytes a, VBytes b) {
@@ -28,28 +13,6 @@ HWY_INLINE VBytes first_eights(VBytes a, VBytes b) {
 HWY_INLINE VBytes last_eights(VBytes a, VBytes b) {
   const hn::Repartition<std::uint64_t, Bytes> d;
   return hn::BitCast(Bytes(), hn::InterleaveUpper(d, hn::BitCast(d, a), hn::BitCast(d, b)));
-}
-
-// Eight numbers, a group's each, in that order.
-constexpr std::size_t kVectorsOfEight = 8 / hn::MaxLanes(DF());
-struct OfEight {
-  VF each[kVectorsOfEight];
-};
-struct SumsOfEight {
-  V32 each[kVectorsOfEight];
-};
-// Of sums of groups 0 4 1 5 and of 2 6 3 7; in a long vector its halves hold a part each.
-HWY_INLINE SumsOfEight sums_of_eight(V32 first, V32 second) {
-#if HWY_TARGET == HWY_SSE4
-  return {{first, second}};
-#else
-  const D32 d;
-  return {{hn::Add(hn::ConcatUpperLower(d, second, first), hn::ConcatLowerUpper(d, second, first))}};
-#endif
-}
-HWY_INLINE void add_scaled_sums(const SumsOfEight& sums, const OfEight& scales, VF& total) {
-  for (std::size_t i = 0; i < kVectorsOfEight; ++i)
-    total = hn::MulAdd(hn::ConvertTo(DF(), sums.each[i]), scales.each[i], total);
 }
 
 // Fifth bits of Q5_K's codes of groups Group and Group + 4, at bit Group of each byte; none of Q4_K's.

@@ -76,12 +76,12 @@ constexpr Edge kTiles = {.of = "m", .every = 2 * cpu::kMostTileRows};
 Edges row_edges() {
   return {{.of = "k", .every = kLanes}, {.of = "n", .from = cpu::kMostRowsAPiece}};
 }
-// Of pairs: four rows by four tokens, then two by eight.
+// Of pairs: four rows by four tokens, then three by eight.
 Edges pair_row_edges() {
   return {{.of = "m", .from = 5},
           {.of = "m", .every = 8},
           {.of = "terms of pairs", .every = cpu::kBf16Vector},
-          {.of = "n", .every = 4},
+          {.of = "n", .every = cpu::kRowsOfTiles},
           {.of = "n", .from = cpu::kMostRowsAPiece}};
 }
 Edges panel_edges() {
@@ -91,9 +91,10 @@ Edges panel_edges() {
           {.of = "n", .every = kPanel},
           {.of = "n", .from = cpu::kPanelsAPiece * kPanel}};
 }
-// Codes under a scale for 32 or more; of small blocks eight at a time, of large ones the scales of eight.
+// Codes under a scale for 32 or more; of small blocks eight at a time, of large ones the scales of eight. Eight tokens at
+// once at most.
 Edges integer_row_edges() {
-  return {{.of = "blocks", .every = 8}, {.of = "n", .from = cpu::kMostRowsAPiece}};
+  return {{.of = "blocks", .every = 8}, {.of = "m", .every = 8}, {.of = "n", .from = cpu::kMostRowsAPiece}};
 }
 Edges integer_panel_edges() {
   return {kTiles,

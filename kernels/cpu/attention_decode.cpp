@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "core/numeric/simd_disabled_targets.h"
@@ -23,12 +24,13 @@ using V32 = hn::Vec<F32>;
 
 #include "kernels/cpu/exponentials.h"
 #include "kernels/cpu/logistic.h"
+#include "kernels/cpu/unrolled.h"
 
 // The sum of each of four vectors.
 HWY_INLINE void store_sums(V32 a, V32 b, V32 c, V32 e, float* sums) {
 #if HWY_TARGET == HWY_SCALAR
   const V32 of[] = {a, b, c, e};
-  for (std::size_t i = 0; i < kDecodeKeys; ++i) sums[i] = hn::GetLane(of[i]);
+  for (std::size_t i = 0; i < 4; ++i) sums[i] = hn::GetLane(of[i]);
 #else
   const F32 d;
   const hn::Repartition<double, F32> wide;
@@ -47,32 +49,78 @@ HWY_INLINE void store_sums(V32 a, V32 b, V32 c, V32 e, float* sums) {
 #endif
 }
 
-// q · k of one query and four keys.
-void four_scores(const float* q, const float* const* keys, std::size_t dim, float* scores) {
+// Keys beside two heads whose sums, or weights, stay in registers.
+constexpr std::size_t kKeys = HWY_TARGET <= HWY_AVX3 ? kDecodeKeys : kDecodeKeys / 2;
+static_assert(kKeys % 4 == 0);
+
+// q · k of `Heads` queries, one after the other, and kKeys keys; scores of a query are `stride` from the last one's.
+template <std::size_t Heads>
+HWY_INLINE void scores_of(const float* q, const float* const* keys, std::size_t dim, float* scores,
+                          std::size_t stride) {
   const F32 d;
   const std::size_t lanes = hn::Lanes(d);
-  V32 a = hn::Zero(d), b = hn::Zero(d), c = hn::Zero(d), e = hn::Zero(d);
-  for (std::size_t i = 0; i < dim; i += lanes) {
-    const std::size_t here = std::min(lanes, dim - i);
-    const V32 of_query = load_some(q + i, here);
-    a = hn::MulAdd(of_query, load_some(keys[0] + i, here), a);
-    b = hn::MulAdd(of_query, load_some(keys[1] + i, here), b);
-    c = hn::MulAdd(of_query, load_some(keys[2] + i, here), c);
-    e = hn::MulAdd(of_query, load_some(keys[3] + i, here), e);
-  }
-  store_sums(a, b, c, e, scores);
+  V32 sums[Heads * kKeys];
+  unrolled<Heads * kKeys>([&](auto i) UNROLLED { sums[i] = hn::Zero(d); });
+  const auto add = [&](std::size_t i, std::size_t count) UNROLLED {
+    V32 of_query[Heads];
+    unrolled<Heads>([&](auto h) UNROLLED { of_query[h] = load_some(q + h * dim + i, count); });
+    unrolled<kKeys>([&](auto k) UNROLLED {
+      const V32 key = load_some(keys[k] + i, count);
+      unrolled<Heads>(
+          [&](auto h) UNROLLED { sums[h * kKeys + k] = hn::MulAdd(of_query[h], key, sums[h * kKeys + k]); });
+    });
+  };
+  std::size_t i = 0;
+  for (; i + lanes <= dim; i += lanes) add(i, lanes);
+  if (i < dim) add(i, dim - i);
+  unrolled<Heads>([&](auto h) UNROLLED {
+    unrolled<kKeys / 4>([&](auto four) UNROLLED {
+      const V32* of = sums + h * kKeys + 4 * four;
+      store_sums(of[0], of[1], of[2], of[3], scores + h * stride + 4 * four);
+    });
+  });
 }
 
-// out += Σ weights[k] · values[k], key by key.
-void add_four(const float* weights, const float* const* values, std::size_t dim, float* out) {
+// Of a key head's queries and kDecodeKeys keys.
+void key_scores(const float* q, std::size_t heads, const float* const* keys, std::size_t dim, float* scores,
+                std::size_t stride) {
+  for (std::size_t h = 0; h < heads; h += 2) {
+    for (std::size_t k = 0; k < kDecodeKeys; k += kKeys)
+      h + 2 <= heads ? scores_of<2>(q + h * dim, keys + k, dim, scores + h * stride + k, stride)
+                     : scores_of<1>(q + h * dim, keys + k, dim, scores + h * stride + k, stride);
+  }
+}
+
+// out += Σ weights[k] · values[k], key by key, of `Heads` heads.
+template <std::size_t Heads>
+HWY_INLINE void add_values_of(const float* weights, std::size_t stride, const float* const* values,
+                              std::size_t dim, float* out) {
   const F32 d;
   const std::size_t lanes = hn::Lanes(d);
-  for (std::size_t i = 0; i < dim; i += lanes) {
-    const std::size_t here = std::min(lanes, dim - i);
-    V32 sum = load_some(out + i, here);
-    for (std::size_t k = 0; k < kDecodeKeys; ++k)
-      sum = hn::MulAdd(hn::Set(d, weights[k]), load_some(values[k] + i, here), sum);
-    store_some(sum, out + i, here);
+  V32 w[Heads * kKeys];
+  unrolled<Heads>([&](auto h) UNROLLED {
+    unrolled<kKeys>([&](auto k) UNROLLED { w[h * kKeys + k] = hn::Set(d, weights[h * stride + k]); });
+  });
+  const auto add = [&](std::size_t i, std::size_t count) UNROLLED {
+    V32 sums[Heads];
+    unrolled<Heads>([&](auto h) UNROLLED { sums[h] = load_some(out + h * dim + i, count); });
+    unrolled<kKeys>([&](auto k) UNROLLED {
+      const V32 value = load_some(values[k] + i, count);
+      unrolled<Heads>([&](auto h) UNROLLED { sums[h] = hn::MulAdd(w[h * kKeys + k], value, sums[h]); });
+    });
+    unrolled<Heads>([&](auto h) UNROLLED { store_some(sums[h], out + h * dim + i, count); });
+  };
+  std::size_t i = 0;
+  for (; i + lanes <= dim; i += lanes) add(i, lanes);
+  if (i < dim) add(i, dim - i);
+}
+
+void add_weighted(const float* weights, std::size_t stride, std::size_t heads, const float* const* values,
+                  std::size_t dim, float* out) {
+  for (std::size_t h = 0; h < heads; h += 2) {
+    for (std::size_t k = 0; k < kDecodeKeys; k += kKeys)
+      h + 2 <= heads ? add_values_of<2>(weights + h * stride + k, stride, values + k, dim, out + h * dim)
+                     : add_values_of<1>(weights + h * stride + k, stride, values + k, dim, out + h * dim);
   }
 }
 
@@ -85,8 +133,8 @@ namespace assay::cpu {
 HWY_EXPORT(largest);
 HWY_EXPORT(exponentials);
 HWY_EXPORT(scale);
-HWY_EXPORT(four_scores);
-HWY_EXPORT(add_four);
+HWY_EXPORT(key_scores);
+HWY_EXPORT(add_weighted);
 
 namespace {
 
@@ -122,21 +170,19 @@ class DecodeWork {
   }
 
  private:
-  // Of keys k … k + 3 a key head's part; behind the last key its own again, under weights of zero.
+  // Of the keys from k on a key head's part; behind the last key its own again, under weights of zero.
   void rows_of(const PagedKvView& view, std::size_t k, std::size_t column, const float** rows) const {
     for (std::size_t i = 0; i < kDecodeKeys; ++i)
       rows[i] = view.base.row<float>(view.row(begin_ + std::min(k + i, count_ - 1))) + column;
   }
 
   void score(std::size_t k) {
-    const auto four_scores = HWY_DYNAMIC_DISPATCH(four_scores);
+    const auto key_scores = HWY_DYNAMIC_DISPATCH(key_scores);
     const float* keys[kDecodeKeys];
     rows_of(span_.key_rows, k, first_kv_ * call_.qk_dim, keys);
-    for (std::size_t h = 0; h < kv_heads_ * group_; ++h) {
-      four_scores(&q_[h * call_.qk_dim], keys, call_.qk_dim, &scores_[h * padded_ + k]);
-      if ((h + 1) % group_ == 0) {
-        for (const float*& key : keys) key += call_.qk_dim;
-      }
+    for (std::size_t h = 0; h < kv_heads_ * group_; h += group_) {
+      key_scores(&q_[h * call_.qk_dim], group_, keys, call_.qk_dim, &scores_[h * padded_ + k], padded_);
+      for (const float*& key : keys) key += call_.qk_dim;
     }
   }
 
@@ -154,14 +200,12 @@ class DecodeWork {
   }
 
   void add_values(std::size_t k) {
-    const auto add_four = HWY_DYNAMIC_DISPATCH(add_four);
+    const auto add_weighted = HWY_DYNAMIC_DISPATCH(add_weighted);
     const float* values[kDecodeKeys];
     rows_of(span_.value_rows, k, first_kv_ * call_.v_dim, values);
-    for (std::size_t h = 0; h < kv_heads_ * group_; ++h) {
-      add_four(&scores_[h * padded_ + k], values, call_.v_dim, out_ + h * call_.v_dim);
-      if ((h + 1) % group_ == 0) {
-        for (const float*& value : values) value += call_.v_dim;
-      }
+    for (std::size_t h = 0; h < kv_heads_ * group_; h += group_) {
+      add_weighted(&scores_[h * padded_ + k], padded_, group_, values, call_.v_dim, out_ + h * call_.v_dim);
+      for (const float*& value : values) value += call_.v_dim;
     }
   }
 

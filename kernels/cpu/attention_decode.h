@@ -10,7 +10,7 @@
 namespace assay::cpu {
 
 // Keys whose values are added up at a time.
-inline constexpr std::size_t kDecodeKeys = 4;
+inline constexpr std::size_t kDecodeKeys = 8;
 
 // `sinks`: of all heads, or none. Without slopes.
 void attend_decoding(const AttentionCall& call, std::span<const std::size_t> sequences,

@@ -23,6 +23,7 @@ void add_bias(const WeightView& bias, const Matrix& y) {
 
 void linear_by(LinearWay way, const Matrix& x, const WeightView& weight, const Matrix& y, int jobs) {
   const LinearWork work(way, x, weight, y, jobs);
+  if (const auto stored = work.stored_pieces()) fetch_next_after(*stored, jobs);
   team_for(jobs, work.pieces(), [&](std::size_t piece) { work.run(piece); });
 }
 

@@ -65,6 +65,11 @@ LinearWork::LinearWork(LinearWay way, const Matrix& x, const WeightView& weight,
   if (!by_panels) read_tokens(jobs);
 }
 
+std::optional<WeightInPieces> LinearWork::stored_pieces() const {
+  if (way_ >= LinearWay::gemm || weight_.codes == nullptr || pieces_ == 0) return std::nullopt;
+  return WeightInPieces{.at = weight_.codes, .piece_bytes = step_ * weight_.row_bytes, .pieces = pieces_};
+}
+
 void LinearWork::read_tokens(int jobs) {
   if (way_ == LinearWay::gemv_bf16 && multiplies_pairs()) return static_cast<void>(bf16_.emplace(x_));
   const bool bytes = way_ == LinearWay::gemv_int8;

@@ -10,6 +10,7 @@
 #include "kernels/cpu/gemm_i16.h"
 #include "kernels/cpu/int8_input.h"
 #include "kernels/cpu/int_input.h"
+#include "kernels/cpu/next_weight.h"
 #include "kernels/cpu/row_dot.h"
 #include "refimpl/ops/arithmetic.h"
 #include "refimpl/ops/matrix.h"
@@ -49,6 +50,8 @@ class LinearWork {
   LinearWork(LinearWay way, const Matrix& x, const WeightView& weight, const Matrix& y, int jobs);
 
   std::size_t pieces() const { return pieces_; }
+  // Where rows are read as they are stored, for few tokens; else nothing.
+  std::optional<WeightInPieces> stored_pieces() const;
   void run(std::size_t piece) const;
 
  private:

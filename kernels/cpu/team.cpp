@@ -1,5 +1,6 @@
 #include "kernels/cpu/team.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <exception>
@@ -53,9 +54,33 @@ class alignas(64) Share {
 };
 constexpr std::size_t kMostPieces = 0xFFFFFFFF;
 
+// Cache lines that a waiting thread may fetch: an address of 48 bits and how many are left, in one word, so that whoever
+// sets them anew needs no lock.
+class alignas(64) LinesAhead {
+ public:
+  void set(std::span<const std::byte> bytes) {
+    const auto at = reinterpret_cast<std::uintptr_t>(bytes.data());
+    lines_.store(at << 16 | std::min<std::size_t>(bytes.size() / kLine, 0xFFFF), std::memory_order_relaxed);
+  }
+  // Some of them; false where there is none.
+  bool fetch() {
+    const std::uint64_t lines = lines_.load(std::memory_order_relaxed), left = lines & 0xFFFF;
+    if (left == 0) return false;
+    const std::uint64_t now = std::min(left, kAtOnce);
+    for (std::uint64_t i = 0; i < now; ++i)
+      __builtin_prefetch(reinterpret_cast<const std::byte*>(lines >> 16) + i * kLine, 0, 2);
+    lines_.store(lines + (now * kLine << 16) - now, std::memory_order_relaxed);
+    return true;
+  }
+
+ private:
+  static constexpr std::uint64_t kLine = 64, kAtOnce = 8;
+  std::atomic<std::uint64_t> lines_{0};
+};
+
 class Team {
  public:
-  explicit Team(int jobs) : shares_(static_cast<std::size_t>(jobs)) {
+  explicit Team(int jobs) : shares_(static_cast<std::size_t>(jobs)), ahead_(static_cast<std::size_t>(jobs)) {
     for (std::size_t i = 1; i < shares_.size(); ++i) threads_.emplace_back([this, i] { serve(i); });
   }
   Team(const Team&) = delete;
@@ -65,6 +90,10 @@ class Team {
     ++loop_;
     loop_.notify_all();
     for (std::thread& thread : threads_) thread.join();
+  }
+
+  void fetch_while_waiting(std::span<const std::span<const std::byte>> of_threads) {
+    for (std::size_t i = 0; i < ahead_.size(); ++i) ahead_[i].set(of_threads[i]);
   }
 
   // False where a loop is under way already.
@@ -105,7 +134,7 @@ class Team {
 
   void serve(std::size_t thread) {
     for (std::size_t seen = 0; !leaving_;) {
-      seen = next_loop(seen);
+      seen = next_loop(seen, ahead_[thread]);
       ++inside_;
       if (open_) work(thread);
       --inside_;
@@ -113,11 +142,12 @@ class Team {
   }
 
   // Waits for a loop that is not `seen`.
-  std::size_t next_loop(std::size_t seen) {
+  std::size_t next_loop(std::size_t seen, LinesAhead& ahead) {
     using Clock = std::chrono::steady_clock;
     for (const Clock::time_point until = Clock::now() + kLooks; Clock::now() < until;) {
-      for (int turn = 0; turn < kTurns; ++turn, pause()) {
+      for (int turn = 0; turn < kTurns; ++turn) {
         if (const std::size_t now = loop_; now != seen) return now;
+        if (!ahead.fetch()) pause();
       }
     }
     ++sleeping_;
@@ -131,6 +161,7 @@ class Team {
   const std::function<void(std::size_t)>* body_ = nullptr;
   std::exception_ptr failure_;
   std::vector<Share> shares_;
+  std::vector<LinesAhead> ahead_;
   alignas(64) std::atomic<std::size_t> loop_{0};
   std::atomic<int> sleeping_{0};
   alignas(64) std::atomic<int> inside_{0};
@@ -151,6 +182,10 @@ Team& team_of(int jobs) {
 
 std::size_t shared_loops() {
   return t_shared_loops;
+}
+
+void fetch_while_waiting(int jobs, std::span<const std::span<const std::byte>> of_threads) {
+  if (jobs > 1 && !t_in_loop) team_of(jobs).fetch_while_waiting(of_threads);
 }
 
 void team_for(int jobs, std::size_t count, const std::function<void(std::size_t)>& body) {

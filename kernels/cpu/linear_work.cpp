@@ -33,18 +33,19 @@ std::vector<float> packed_tokens(const Matrix& x, int jobs) {
 }
 
 // float32 panels are a third faster than pairs without their instruction, of numbers that need no rounding.
-LinearWay way_in_bf16(bool few, const WeightView& weight) {
+LinearWay way_in_bf16(std::size_t tokens, SumOrder order, const WeightView& weight) {
   if (!is_stored_bf16(weight)) return LinearWay::gemm_bf16;
-  if (few) return LinearWay::gemv_bf16;
-  return multiplies_pairs() ? LinearWay::gemm_bf16 : LinearWay::gemm;
+  const bool pairs = multiplies_pairs();
+  if (order == SumOrder::steady || tokens < (pairs ? kPackPairsFrom : kPackFrom)) return LinearWay::gemv_bf16;
+  return pairs ? LinearWay::gemm_bf16 : LinearWay::gemm;
 }
 
 }  // namespace
 
 LinearWay way_for(std::size_t tokens, const WeightView& weight, const Arithmetic& arithmetic,
                   SumOrder order) {
+  if (arithmetic.bfloat16()) return way_in_bf16(tokens, order, weight);
   const bool few = tokens < kPackFrom || order == SumOrder::steady;
-  if (arithmetic.bfloat16()) return way_in_bf16(few, weight);
   if (takes_int16(weight, arithmetic)) return few ? LinearWay::gemv_int16 : LinearWay::gemm_int16;
   if (takes_int8_block(weight, arithmetic)) return few ? LinearWay::gemv_int8 : LinearWay::gemm_int8;
   if (!few) return LinearWay::gemm;

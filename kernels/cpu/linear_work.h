@@ -31,8 +31,9 @@ enum class LinearWay : std::uint8_t {
   gemm_bf16
 };
 
-// From how many tokens on packing pays: with AVX2 from some 12 to 16 on, with AVX-512 from some 24 (docs/benchmarks.md).
-inline constexpr std::size_t kPackFrom = 17;
+// From how many tokens on packing pays: with AVX2 from some 12 to 16 on, with AVX-512 from some 24; pairs of BF16, of which
+// eight tokens at once take little from a row's reading, from some 64 to 96 (docs/benchmarks.md).
+inline constexpr std::size_t kPackFrom = 17, kPackPairsFrom = 64;
 // Rows of a piece of work: enough that starting it costs nothing beside it, few enough to share out evenly.
 inline constexpr std::size_t kBytesAPiece = 32 << 10, kMostRowsAPiece = 1024;
 inline constexpr std::size_t kTermsInCache = 64 << 10, kRowsByManyTokens = 36, kRowsOfTiles = 12;

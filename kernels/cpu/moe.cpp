@@ -6,6 +6,7 @@
 
 #include "core/system/error.h"
 #include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/gemm_bf16.h"
 #include "kernels/cpu/linear_work.h"
 #include "kernels/cpu/team.h"
 
@@ -67,13 +68,16 @@ void multiply_gates_and_ups(Ops& ops, const Matrix& x, const ExpertWeights& w, S
 
 }  // namespace
 
-bool grouped_moe_takes(const ExpertWeights& experts) {
+bool grouped_moe_takes(const ExpertWeights& experts, const Arithmetic& arithmetic) {
+  if (!arithmetic.float32() && !arithmetic.bfloat16()) return false;
   if (!experts.gate_bias.empty() || !experts.up_bias.empty() || !experts.gate_up_bias.empty() ||
       !experts.down_bias.empty() || experts.interleaved)
     return false;
   if (experts.gate.empty() && experts.gate_up.empty()) return false;
-  const auto plain = [](const std::vector<WeightView>& weights) {
-    return std::none_of(weights.begin(), weights.end(), [](const WeightView& w) { return w.input_major; });
+  const auto plain = [&](const std::vector<WeightView>& weights) {
+    return std::all_of(weights.begin(), weights.end(), [&](const WeightView& w) {
+      return !w.input_major && (arithmetic.float32() || takes_bf16(w, arithmetic));
+    });
   };
   return plain(experts.gate) && plain(experts.up) && plain(experts.gate_up) && plain(experts.down);
 }
@@ -85,8 +89,11 @@ Matrix grouped_moe(Ops& ops, const Matrix& x, const Routing& routing, const Expe
         fmt::format("a soft mixture names {} of {} experts", routing.top_k, experts.down.size()));
   std::vector<Group> groups = groups_of(routing, experts.down.size(), x.rows(), form);
   multiply_gates_and_ups(ops, x, experts, order, groups);
+  const bool bf16 = ops.arithmetic().bfloat16();
   team_for(ops.jobs(), groups.size(), [&](std::size_t i) {
-    gated(groups[i].gate, groups[i].up, experts.form, false, groups[i].gate, 1);
+    const Group& g = groups[i];
+    if (bf16) round_to_bf16(g.gate, 1), round_to_bf16(g.up, 1);
+    gated(g.gate, g.up, experts.form, bf16, g.gate, 1);
   });
   std::vector<LinearWork> downs;
   for (Group& g : groups) {
@@ -94,6 +101,8 @@ Matrix grouped_moe(Ops& ops, const Matrix& x, const Routing& routing, const Expe
     downs.push_back(work(ops, g.gate, experts.down.at(g.expert), g.y, order));
   }
   run_all(downs, ops.jobs());
+  team_for(bf16 ? ops.jobs() : 1, bf16 ? groups.size() : 0,
+           [&](std::size_t i) { round_to_bf16(groups[i].y, 1); });
 
   struct Visit {
     const float* y;
@@ -108,7 +117,10 @@ Matrix grouped_moe(Ops& ops, const Matrix& x, const Routing& routing, const Expe
   team_for(ops.jobs(), x.rows(), [&](std::size_t t) {
     std::vector<double> sums(x.columns());
     for (const Visit& visit : visits[t]) {
-      for (std::size_t c = 0; c < sums.size(); ++c) sums[c] += static_cast<double>(visit.y[c]) * visit.weight;
+      const auto part = [&](std::size_t c) { return static_cast<double>(visit.y[c]) * visit.weight; };
+      for (std::size_t c = 0; !bf16 && c < sums.size(); ++c) sums[c] += part(c);
+      for (std::size_t c = 0; bf16 && c < sums.size(); ++c)
+        sums[c] = ops.arithmetic().stage(sums[c] + ops.arithmetic().stage(part(c)));
     }
     std::copy(sums.begin(), sums.end(), out.row<float>(t));
   });

@@ -8,10 +8,11 @@
 
 namespace assay::cpu {
 
-// No biases, gates apart from ups or before them, nothing input_major.
-bool grouped_moe_takes(const ExpertWeights& experts);
+// No biases, gates apart from ups or before them, nothing input_major; in float32, or in bfloat16 where no activation is
+// quantized.
+bool grouped_moe_takes(const ExpertWeights& experts, const Arithmetic& arithmetic);
 
-// float32, and what the arithmetic of `ops` says of the weights. Matrices come from `ops`.
+// In the arithmetic of `ops`, and what that says of the weights. Matrices come from `ops`.
 Matrix grouped_moe(Ops& ops, const Matrix& x, const Routing& routing, const ExpertWeights& experts,
                    MoeForm form, SumOrder order = SumOrder::fastest);
 

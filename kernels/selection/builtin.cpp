@@ -105,6 +105,7 @@ Edges integer_panel_edges() {
 }
 Edges linear_edges() {
   return {{.of = "m", .from = cpu::kPackFrom},
+          {.of = "m", .from = cpu::kPackPairsFrom},
           {.of = "k", .every = kLanes},
           {.of = "strip", .from = cpu::kDecodedAtOnce}};
 }
@@ -250,6 +251,21 @@ void add_linear(Registry& registry) {
   }
 }
 
+Kernel<FusedMoeCall> grouped_experts(std::string_view name, std::string_view about, Invariants invariants,
+                                     cpu::SumOrder order) {
+  return {.name = std::string(name),
+          .about = std::string(about),
+          .takes = [](const Arithmetic& arithmetic,
+                      const FusedMoeCall& call) { return cpu::grouped_moe_takes(call.experts, arithmetic); },
+          .run =
+              [order](Ops& ops, const FusedMoeCall& call) {
+                CpuOps cpu(ops, order);
+                return cpu::grouped_moe(cpu, call.x, call.routing, call.experts, call.form, order);
+              },
+          .invariants = invariants,
+          .edges = moe_edges()};
+}
+
 // What "cpu-invariant" has in place of those above whose bits depend on a token's company.
 void add_steady(Registry& registry) {
   constexpr auto kOrder = cpu::SumOrder::steady;
@@ -261,12 +277,7 @@ void add_steady(Registry& registry) {
       [](const MlaCall& call) { return call.form == MlaForm::absorbed; });
   add_cpu<MlaCall>(registry, "cpu.steady_composed", kAsAlone, {{.of = "keys", .from = cpu::kPackFrom}},
                    kOfCpuOps, {}, {}, float32_inside, kOrder);
-  add_cpu<FusedMoeCall>(
-      registry, "cpu.steady", kAsAlone, moe_edges(),
-      [](CpuOps& cpu, const FusedMoeCall& call) {
-        return cpu::grouped_moe(cpu, call.x, call.routing, call.experts, call.form, kOrder);
-      },
-      {}, [](const FusedMoeCall& call) { return cpu::grouped_moe_takes(call.experts); });
+  registry.add(grouped_experts("cpu.steady", kAsAlone, {}, kOrder));
   add_cpu<FusedMoeCall>(registry, "cpu.steady_composed", kAsAlone, moe_edges(), kOfCpuOps, {}, {},
                         float32_inside, kOrder);
 }
@@ -327,12 +338,8 @@ void add_cpu_kernels(Registry& registry) {
                             cpu::dequantize_rows(call.x, y, cpu.jobs());
                             return y;
                           });
-  add_cpu<FusedMoeCall>(
-      registry, "cpu.grouped", "all experts' rows in one loop over threads", moe_edges(),
-      [](CpuOps& cpu, const FusedMoeCall& call) {
-        return cpu::grouped_moe(cpu, call.x, call.routing, call.experts, call.form);
-      },
-      kNoBatch, [](const FusedMoeCall& call) { return cpu::grouped_moe_takes(call.experts); });
+  registry.add(grouped_experts("cpu.grouped", "all experts' rows in one loop over threads", kNoBatch,
+                               cpu::SumOrder::fastest));
   add_cpu<FusedMoeCall>(registry, "cpu.composed", "the CPU's linear and gate, an expert at a time",
                         moe_edges(), kOfCpuOps, kNoBatch, {}, float32_inside);
 }

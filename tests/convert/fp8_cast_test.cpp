@@ -17,6 +17,7 @@ constexpr std::uint64_t kRows = 200, kColumns = 300, kScaleRows = 2, kScaleColum
 struct Matrix {
   std::vector<std::uint8_t> codes;
   std::vector<float> scales;
+  std::vector<std::uint64_t> shape = {kRows, kColumns}, scale_shape = {kScaleRows, kScaleColumns};
 
   Matrix() : codes(kRows * kColumns), scales(kScaleRows * kScaleColumns) {
     std::mt19937 random(5);
@@ -37,8 +38,8 @@ class Fp8Cast : public ::testing::Test {
             const std::function<void(const CheckpointReader&, const LogicalTensor&)>& check) {
     test::write_checkpoint(
         folder_.path(),
-        {{"a.weight", ElementType::F8_E4M3, {kRows, kColumns}, bytes_of(matrix.codes)},
-         {"a.weight_scale_inv", ElementType::F32, {kScaleRows, kScaleColumns}, bytes_of(matrix.scales)}},
+        {{"a.weight", ElementType::F8_E4M3, matrix.shape, bytes_of(matrix.codes)},
+         {"a.weight_scale_inv", ElementType::F32, matrix.scale_shape, bytes_of(matrix.scales)}},
         R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": )" + block + "}}");
     const Checkpoint checkpoint = open_checkpoint(folder_.path(), 1);
     const StoredTensors stored = find_stored(checkpoint, read_quantization(checkpoint));
@@ -54,25 +55,35 @@ class Fp8Cast : public ::testing::Test {
   test::TempDir folder_;
 };
 
+void expect_same_as_by_float32(const CheckpointReader& reader, const LogicalTensor& tensor) {
+  for (const auto& [first, rows] : {std::pair{0, 200}, {0, 20}, {100, 60}, {150, 50}, {199, 1}}) {
+    std::vector<float> values(rows * kColumns), after(values.size());
+    StoredReader(reader, tensor).decode_rows(first, rows, values);
+    std::vector<std::byte> expected(2 * values.size()), made(expected.size());
+    simd::encode(ElementType::BF16, values, Overflow::special, expected.data());
+    simd::decode(ElementType::BF16, expected, after.data());
+    ErrorSums sums, all;
+    all.add(values, after);
+    ASSERT_EQ(cast_fp8_to_bf16(reader, tensor, first, rows, made, sums), rows > 8) << first;
+    if (rows <= 8) continue;  // too little of a block for a table
+    EXPECT_EQ(made, expected) << first;
+    EXPECT_EQ(sums.elements, all.elements);
+    EXPECT_EQ(sums.largest_error, all.largest_error);
+    EXPECT_NEAR(sums.relative_frobenius(), all.relative_frobenius(), 1e-6 * all.relative_frobenius());
+    EXPECT_NEAR(sums.after_squares, all.after_squares, 1e-6 * all.after_squares);  // 16·2⁻²⁴, in float
+  }
+}
+
 TEST_F(Fp8Cast, MakesWhatDecodingAndRoundingMake) {
-  with(Matrix(), "[128, 128]", [](const CheckpointReader& reader, const LogicalTensor& tensor) {
-    for (const auto& [first, rows] : {std::pair{0, 200}, {0, 20}, {100, 60}, {150, 50}, {199, 1}}) {
-      std::vector<float> values(rows * kColumns), after(values.size());
-      StoredReader(reader, tensor).decode_rows(first, rows, values);
-      std::vector<std::byte> expected(2 * values.size()), made(expected.size());
-      simd::encode(ElementType::BF16, values, Overflow::special, expected.data());
-      simd::decode(ElementType::BF16, expected, after.data());
-      ErrorSums sums, all;
-      all.add(values, after);
-      ASSERT_EQ(cast_fp8_to_bf16(reader, tensor, first, rows, made, sums), rows > 8) << first;
-      if (rows <= 8) continue;  // too little of a block for a table
-      EXPECT_EQ(made, expected) << first;
-      EXPECT_EQ(sums.elements, all.elements);
-      EXPECT_EQ(sums.largest_error, all.largest_error);
-      EXPECT_NEAR(sums.relative_frobenius(), all.relative_frobenius(), 1e-6 * all.relative_frobenius());
-      EXPECT_NEAR(sums.after_squares, all.after_squares, 1e-6 * all.after_squares);  // 16·2⁻²⁴, in float
-    }
-  });
+  with(Matrix(), "[128, 128]", expect_same_as_by_float32);
+}
+
+// Blocks begin anew in each slice: of two matrices of 100 rows both have one row of blocks, and not the first one and a half.
+TEST_F(Fp8Cast, OfStackedMatricesToo) {
+  Matrix matrix;
+  matrix.shape = {2, kRows / 2, kColumns};
+  matrix.scale_shape = {2, 1, kScaleColumns};
+  with(matrix, "[128, 128]", expect_same_as_by_float32);
 }
 
 TEST_F(Fp8Cast, LeavesToOthersWhatIsToBeLookedAt) {

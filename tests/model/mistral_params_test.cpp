@@ -72,6 +72,36 @@ TEST(MistralParams, SayHowPositionsAreStretched) {
   EXPECT_EQ(read->temperature->floor, 8192);
 }
 
+// Every key under the name that transformers' class has for it, and nothing else.
+TEST(MistralParams, EveryKeyIsTakenOver) {
+  const auto params =
+      ParsedJson::parse(R"({"dim": 1, "hidden_dim": 2, "n_layers": 3, "n_heads": 4, "n_kv_heads": 5,
+    "vocab_size": 6, "norm_eps": 7.5, "tied_embeddings": true, "max_position_embeddings": 8, "q_lora_rank": 9,
+    "kv_lora_rank": 10, "qk_nope_head_dim": 11, "qk_rope_head_dim": 12, "v_head_dim": 13, "activation": "silu",
+    "dtype": "bfloat16", "rope_theta": 14.5, "max_seq_len": 99,
+    "llama_4_scaling": {"original_max_position_embeddings": 15, "beta": 0.16},
+    "yarn": {"original_max_position_embeddings": 17, "factor": 18, "apply_scale": true, "beta": 19, "alpha": 20},
+    "moe": {"num_experts": 21, "num_experts_per_tok": 22, "expert_hidden_dim": 23, "num_shared_experts": 24,
+      "first_k_dense_replace": 25, "route_every_n": 26, "num_expert_groups": 27, "num_expert_groups_per_tok": 28,
+      "routed_scale": 2.9},
+    "quantization": {"qformat_weight": "fp8_e4m3"}, "vision_encoder": {"hidden_size": 30}})");
+  const auto expected =
+      ParsedJson::parse(R"({"architectures": ["MistralLarge3ForCausalLM"], "norm_topk_prob": true,
+    "hidden_size": 1, "intermediate_size": 2, "num_hidden_layers": 3, "num_attention_heads": 4,
+    "num_key_value_heads": 5, "vocab_size": 6, "rms_norm_eps": 7.5, "tie_word_embeddings": true,
+    "max_position_embeddings": 8, "q_lora_rank": 9, "kv_lora_rank": 10, "qk_nope_head_dim": 11,
+    "qk_rope_head_dim": 12, "v_head_dim": 13, "hidden_act": "silu", "dtype": "bfloat16",
+    "n_routed_experts": 21, "num_experts_per_tok": 22, "moe_intermediate_size": 23, "n_shared_experts": 24,
+    "first_k_dense_replace": 25, "moe_layer_freq": 26, "n_group": 27, "topk_group": 28, "routed_scaling_factor": 2.9,
+    "rope_parameters": {"rope_type": "yarn", "rope_theta": 14.5, "original_max_position_embeddings": 17, "factor": 18,
+      "beta_fast": 19, "beta_slow": 20, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.16,
+      "llama_4_scaling_floor": 15},
+    "quantization_config": {"quant_method": "fp8"}, "vision_config": {"hidden_size": 30}})");
+  const auto config = config_of_mistral_params(params);
+  ASSERT_TRUE(config.has_value());
+  EXPECT_EQ(*config, expected);
+}
+
 // Llama's own, Mistral 7B's: other names of tensors, which are derived from headers.
 TEST(MistralParams, OfOtherModelsAreLeftAside) {
   test::TempDir place;

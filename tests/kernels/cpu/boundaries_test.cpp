@@ -141,20 +141,24 @@ TEST(CpuBoundaries, MixturesOfInputMajorMatricesAreLeftToTheReference) {
   const MadeWeight made(std::vector<float>(16, 1.0F), 4, 4);
   WeightView turned = made.view();
   turned.input_major = true;
-  ExpertWeights apart;
+  ExpertWeights apart, fused;
   apart.gate = apart.up = apart.down = {made.view(), made.view()};
-  EXPECT_TRUE(cpu::grouped_moe_takes(apart));
-  for (std::vector<WeightView> ExpertWeights::*part :
-       {&ExpertWeights::gate, &ExpertWeights::up, &ExpertWeights::down}) {
-    ExpertWeights one = apart;
-    (one.*part)[1] = turned;
-    EXPECT_FALSE(cpu::grouped_moe_takes(one));
-  }
-  ExpertWeights fused;
   fused.gate_up = fused.down = {made.view()};
-  EXPECT_TRUE(cpu::grouped_moe_takes(fused));
-  fused.gate_up = {turned};
-  EXPECT_FALSE(cpu::grouped_moe_takes(fused));
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    const Arithmetic arithmetic{precision};
+    EXPECT_TRUE(cpu::grouped_moe_takes(apart, arithmetic));
+    for (std::vector<WeightView> ExpertWeights::*part :
+         {&ExpertWeights::gate, &ExpertWeights::up, &ExpertWeights::down}) {
+      ExpertWeights one = apart;
+      (one.*part)[1] = turned;
+      EXPECT_FALSE(cpu::grouped_moe_takes(one, arithmetic));
+    }
+    EXPECT_TRUE(cpu::grouped_moe_takes(fused, arithmetic));
+    ExpertWeights one = fused;
+    one.gate_up = {turned};
+    EXPECT_FALSE(cpu::grouped_moe_takes(one, arithmetic));
+  }
+  EXPECT_FALSE(cpu::grouped_moe_takes(apart, Arithmetic{Precision::f64}));
 }
 
 // More inputs than are decoded at once.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/linear.h"
@@ -9,14 +11,39 @@
 
 namespace assay {
 
-Matrix CpuOps::run(const LinearCall& call) {
-  if (!arithmetic().float32() && !cpu::takes_bf16(call.weight, arithmetic())) return ReferenceOps::run(call);
+namespace {
+
+void check_inputs(const LinearCall& call) {
   if (call.x.columns() != call.weight.inputs())
     throw Error::internal(
         fmt::format("linear: takes {} inputs and is given {}", call.weight.inputs(), call.x.columns()));
+}
+
+}  // namespace
+
+Matrix CpuOps::run(const LinearCall& call) {
+  if (!arithmetic().float32() && !cpu::takes_bf16(call.weight, arithmetic())) return ReferenceOps::run(call);
+  check_inputs(call);
   Matrix y = allocate(call.x.rows(), call.weight.outputs());
   cpu::linear(call.x, call.weight, call.bias, arithmetic(), y, jobs(), call.rounding, order_);
   return y;
+}
+
+std::vector<Matrix> CpuOps::run_together(std::span<const LinearCall> calls) {
+  const bool taken = std::all_of(calls.begin(), calls.end(), [&](const LinearCall& call) {
+    return !call.weight.input_major && (arithmetic().float32() || cpu::takes_bf16(call.weight, arithmetic()));
+  });
+  if (!taken) return ReferenceOps::run_together(calls);
+  std::vector<cpu::LinearProduct> products;
+  for (const LinearCall& call : calls) {
+    check_inputs(call);
+    products.push_back(
+        {call.weight, call.bias, allocate(call.x.rows(), call.weight.outputs()), call.rounding});
+  }
+  if (!calls.empty()) cpu::linear_together(calls.front().x, products, arithmetic(), jobs(), order_);
+  std::vector<Matrix> made;
+  for (const cpu::LinearProduct& product : products) made.push_back(product.y);
+  return made;
 }
 
 Matrix CpuOps::run(const RmsNormCall& call) {

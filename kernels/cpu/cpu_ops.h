@@ -27,6 +27,7 @@ class CpuOps : public ReferenceOps {
   Matrix run(const AttentionCall& call) override;
   Matrix run(const GatedActivationCall& call) override;
   Matrix add(const Matrix& a, const Matrix& b) override;
+  std::vector<Matrix> run_together(std::span<const LinearCall> calls) override;
 
  private:
   // What is stored of results is float32, or bfloat16 numbers in it.

@@ -19,12 +19,32 @@ void add_bias(const WeightView& bias, const Matrix& y) {
   }
 }
 
+void finish(const LinearProduct& product, const Arithmetic& arithmetic, int jobs) {
+  if (arithmetic.bfloat16())
+    finish_bf16(product.bias, product.rounding == ResultRounding::float32, product.y, jobs);
+  else
+    add_bias(product.bias, product.y);
+}
+
 }  // namespace
 
 void linear_by(LinearWay way, const Matrix& x, const WeightView& weight, const Matrix& y, int jobs) {
   const LinearWork work(way, x, weight, y, jobs);
-  if (const auto stored = work.stored_pieces()) fetch_next_after(*stored, jobs);
-  team_for(jobs, work.pieces(), [&](std::size_t piece) { work.run(piece); });
+  run_all({&work, 1}, jobs, true);
+}
+
+void linear_together(const Matrix& x, std::span<const LinearProduct> products, const Arithmetic& arithmetic,
+                     int jobs, SumOrder order) {
+  if (x.rows() == 0) return;
+  std::vector<LinearWork> works;
+  works.reserve(products.size());  // they refer to each other
+  for (const LinearProduct& product : products) {
+    const LinearWork* beside = works.empty() ? nullptr : &works.front();
+    works.emplace_back(way_for(x.rows(), product.weight, arithmetic, order), x, product.weight, product.y,
+                       jobs, beside);
+  }
+  run_all(works, jobs, true);
+  for (const LinearProduct& product : products) finish(product, arithmetic, jobs);
 }
 
 void linear_input_major(const Matrix& x, const WeightView& weight, const Matrix& y, int jobs) {
@@ -61,10 +81,7 @@ void linear(const Matrix& x, const WeightView& weight, const WeightView& bias, c
     linear_input_major(x, weight, y, jobs);
   else
     linear_by(way_for(x.rows(), weight, arithmetic, order), x, weight, y, jobs);
-  if (arithmetic.bfloat16())
-    finish_bf16(bias, rounding == ResultRounding::float32, y, jobs);
-  else
-    add_bias(bias, y);
+  finish({weight, bias, y, rounding}, arithmetic, jobs);
 }
 
 }  // namespace assay::cpu

@@ -8,6 +8,8 @@
 // Threads take different outputs, so that results do not depend on how many there are.
 #pragma once
 
+#include <span>
+
 #include "kernels/cpu/linear_work.h"
 #include "refimpl/ops/interface.h"
 #include "refimpl/ops/matrix.h"
@@ -23,6 +25,15 @@ inline constexpr std::size_t kDecodedAtOnce = 1 << 20;  // elements of an input_
 void linear(const Matrix& x, const WeightView& weight, const WeightView& bias, const Arithmetic& arithmetic,
             const Matrix& y, int jobs, ResultRounding rounding = ResultRounding::as_arithmetic,
             SumOrder order = SumOrder::fastest);
+// The same for several weights in one loop over threads, each with the bits that it has by itself; x is read, packed or
+// rounded, once. None input_major.
+struct LinearProduct {
+  WeightView weight, bias;
+  Matrix y;
+  ResultRounding rounding = ResultRounding::as_arithmetic;
+};
+void linear_together(const Matrix& x, std::span<const LinearProduct> products, const Arithmetic& arithmetic,
+                     int jobs, SumOrder order = SumOrder::fastest);
 // One way, whatever the number of tokens.
 void linear_by(LinearWay way, const Matrix& x, const WeightView& weight, const Matrix& y, int jobs);
 // W stored [inputs, outputs]: its rows are what a panel wants as they stand.

@@ -1,8 +1,10 @@
 #include "kernels/cpu/linear_work.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/cpu/gemm_f32.h"
+#include "kernels/cpu/next_weight.h"
 #include "kernels/cpu/row_dot_int.h"
 #include "kernels/cpu/row_dot_int8.h"
 #include "kernels/cpu/row_dot_tokens.h"
@@ -20,16 +22,6 @@ std::size_t rows_a_piece(const WeightView& weight, std::size_t tokens) {
   const std::size_t fewest = tokens * weight.columns > kTermsInCache ? kRowsByManyTokens : 4;
   const std::size_t rows = std::clamp<std::size_t>(kBytesAPiece / row_bytes, fewest, kMostRowsAPiece);
   return rows < kRowsOfTiles ? rows : rows / kRowsOfTiles * kRowsOfTiles;
-}
-
-std::vector<float> packed_tokens(const Matrix& x, int jobs) {
-  std::vector<float> packed(x.rows() * x.columns());
-  constexpr std::size_t kTokens = 2 * kMostTileRows;  // a multiple of every tile's
-  team_for(jobs, (x.rows() + kTokens - 1) / kTokens, [&](std::size_t i) {
-    const std::size_t first = i * kTokens, count = std::min(kTokens, x.rows() - first);
-    pack_tokens(x.row<float>(first), x.stride(), count, x.columns(), packed.data() + first * x.columns());
-  });
-  return packed;
 }
 
 // float32 panels are a third faster than pairs without their instruction, of numbers that need no rounding.
@@ -52,50 +44,32 @@ LinearWay way_for(std::size_t tokens, const WeightView& weight, const Arithmetic
   return has_integer_rows(weight) ? LinearWay::gemv_int24 : LinearWay::gemv;
 }
 
-LinearWork::LinearWork(LinearWay way, const Matrix& x, const WeightView& weight, const Matrix& y, int jobs)
+LinearWork::LinearWork(LinearWay way, const Matrix& x, const WeightView& weight, const Matrix& y, int jobs,
+                       const LinearWork* beside)
     : way_(way), weight_(weight), x_(x), y_(y) {
   if (x.rows() == 0 || weight.rows == 0) return;
   const bool by_panels = way >= LinearWay::gemm;
   const std::size_t panels = way == LinearWay::gemm ? 1 : kPanelsAPiece;
   step_ = by_panels ? panels * panel_width() : rows_a_piece(weight, x.rows());
   pieces_ = (weight.rows + step_ - 1) / step_;
-  if (way == LinearWay::gemm) packed_ = packed_tokens(x, jobs);
-  if (way == LinearWay::gemm_int16) tiles_.emplace(x, weight.type, int16_input_bits(weight), jobs);
-  if (way == LinearWay::gemm_bf16) pairs_of_terms_.emplace(x, jobs);
-  if (way == LinearWay::gemm_int8) tiles_.emplace(x, weight.type, kInt8BlockBits, jobs);
-  if (!by_panels) read_tokens(jobs);
+  if (beside != nullptr && beside->input_ && beside->input_->suits(way, weight))
+    input_ = beside->input_;
+  else
+    input_ = std::make_shared<const LinearInput>(way, x, weight, jobs);
 }
 
-std::optional<WeightInPieces> LinearWork::stored_pieces() const {
-  if (way_ >= LinearWay::gemm || weight_.codes == nullptr || pieces_ == 0) return std::nullopt;
-  return WeightInPieces{.at = weight_.codes, .piece_bytes = step_ * weight_.row_bytes, .pieces = pieces_};
-}
-
-void LinearWork::read_tokens(int jobs) {
-  if (way_ == LinearWay::gemv_bf16 && multiplies_pairs()) return static_cast<void>(bf16_.emplace(x_));
-  const bool bytes = way_ == LinearWay::gemv_int8;
-  const bool floats =
-      !bytes && (way_ == LinearWay::gemv || way_ == LinearWay::gemv_bf16 || !has_integer_rows(weight_));
-  if (bytes) bytes_.resize(x_.rows());
-  if (floats) floats_.resize(x_.rows());
-  if (!bytes && !floats) ints_.resize(x_.rows());
-  team_for(jobs, x_.rows(), [&](std::size_t t) {
-    const std::span<const float> row(x_.row<float>(t), x_.columns());
-    if (bytes)
-      bytes_[t] = int8_input(row, weight_.type);
-    else if (floats)
-      floats_[t] = DotInput(row, weight_, way_ == LinearWay::gemv_int16);
-    else
-      ints_[t] = IntInput(row, way_ == LinearWay::gemv_int24);
-  });
+std::span<const std::byte> LinearWork::stored_from(std::size_t piece) const {
+  if (way_ >= LinearWay::gemm || weight_.codes == nullptr || piece >= pieces_) return {};
+  const std::size_t row = piece * step_;
+  return {weight_.codes + row * weight_.row_bytes, (weight_.rows - row) * weight_.row_bytes};
 }
 
 void LinearWork::run(std::size_t piece) const {
   const std::size_t first = piece * step_, count = std::min(step_, weight_.rows - first);
-  if (tiles_)
-    integer_panel(*tiles_, weight_, first, count, y_);
-  else if (pairs_of_terms_)
-    bf16_panel(*pairs_of_terms_, weight_, first, count, y_);
+  if (input_->tiles)
+    integer_panel(*input_->tiles, weight_, first, count, y_);
+  else if (input_->pairs)
+    bf16_panel(*input_->pairs, weight_, first, count, y_);
   else if (way_ == LinearWay::gemm)
     run_panel(first, count);
   else
@@ -111,7 +85,7 @@ void LinearWork::run_panel(std::size_t first, std::size_t count) const {
   panel.resize(width * terms);
   decode_rows(weight_, first, count, rows.data());
   pack_panel(row_of.data(), count, terms, panel.data());
-  multiply_panel({.x = packed_.data(),
+  multiply_panel({.x = input_->packed.data(),
                   .tokens = x_.rows(),
                   .x_stride = 0,
                   .panel = panel.data(),
@@ -123,26 +97,61 @@ void LinearWork::run_panel(std::size_t first, std::size_t count) const {
 }
 
 void LinearWork::run_rows(std::size_t first, std::size_t count) const {
-  if (bf16_)
-    bf16_rows(*bf16_, weight_, first, count, y_);
-  else if (!floats_.empty())
-    row_dots(weight_, first, count, floats_, y_);
-  else if (!bytes_.empty())
-    int8_row_dots(weight_, first, count, bytes_, y_);
+  if (input_->bf16)
+    bf16_rows(*input_->bf16, weight_, first, count, y_);
+  else if (!input_->floats.empty())
+    row_dots(weight_, first, count, input_->floats, y_);
+  else if (!input_->bytes.empty())
+    int8_row_dots(weight_, first, count, input_->bytes, y_);
   else
-    integer_row_dots(weight_, first, count, ints_, y_);
+    integer_row_dots(weight_, first, count, input_->ints, y_);
 }
 
-void run_all(const std::vector<LinearWork>& products, int jobs) {
-  std::vector<std::size_t> ends;  // of each product's pieces in the common loop
-  ends.reserve(products.size());
-  std::size_t pieces = 0;
-  for (const LinearWork& product : products) ends.push_back(pieces += product.pieces());
-  team_for(jobs, pieces, [&](std::size_t i) {
-    const auto at = std::upper_bound(ends.begin(), ends.end(), i);
-    const auto which = static_cast<std::size_t>(at - ends.begin());
-    products[which].run(which == 0 ? i : i - ends[which - 1]);
-  });
+namespace {
+
+// Several products' pieces as those of one loop.
+class CommonLoop {
+ public:
+  explicit CommonLoop(std::span<const LinearWork> products) : products_(products) {
+    ends_.reserve(products.size());
+    for (const LinearWork& product : products) ends_.push_back(pieces_ += product.pieces());
+  }
+  std::size_t pieces() const { return pieces_; }
+  void run(std::size_t i) const {
+    const auto [product, piece] = at(i);
+    products_[product].run(piece);
+  }
+  // Of each thread's share the weight's bytes from its first piece on.
+  std::vector<std::span<const std::byte>> beginnings(int jobs) const {
+    const auto threads = static_cast<std::size_t>(jobs);
+    std::vector<std::span<const std::byte>> bytes(threads);
+    for (std::size_t t = 0; t < threads && pieces_ > 0; ++t) {
+      const auto [product, piece] = at(std::min(pieces_ * t / threads, pieces_ - 1));
+      bytes[t] = products_[product].stored_from(piece);
+    }
+    return bytes;
+  }
+
+ private:
+  std::pair<std::size_t, std::size_t> at(std::size_t i) const {
+    const auto end = std::upper_bound(ends_.begin(), ends_.end(), i);
+    const auto product = static_cast<std::size_t>(end - ends_.begin());
+    return {product, product == 0 ? i : i - ends_[product - 1]};
+  }
+  std::span<const LinearWork> products_;
+  std::vector<std::size_t> ends_;
+  std::size_t pieces_ = 0;
+};
+
+}  // namespace
+
+void run_all(std::span<const LinearWork> products, int jobs, bool in_order) {
+  const CommonLoop loop(products);
+  if (in_order && jobs > 1 && loop.pieces() > 1) {
+    const std::span<const std::byte> first = products.front().stored_from(0);
+    if (!first.empty()) fetch_next_after(first.data(), loop.beginnings(jobs));
+  }
+  team_for(jobs, loop.pieces(), [&](std::size_t i) { loop.run(i); });
 }
 
 }  // namespace assay::cpu

@@ -3,33 +3,16 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
+#include <memory>
+#include <span>
 #include <vector>
 
-#include "kernels/cpu/gemm_bf16.h"
-#include "kernels/cpu/gemm_i16.h"
-#include "kernels/cpu/int8_input.h"
-#include "kernels/cpu/int_input.h"
-#include "kernels/cpu/next_weight.h"
-#include "kernels/cpu/row_dot.h"
+#include "kernels/cpu/linear_input.h"
 #include "refimpl/ops/arithmetic.h"
 #include "refimpl/ops/matrix.h"
 #include "refimpl/ops/weight_view.h"
 
 namespace assay::cpu {
-
-// Ways to multiply, kernels/cpu/linear.h.
-enum class LinearWay : std::uint8_t {
-  gemv,
-  gemv_int24,
-  gemv_int16,
-  gemv_int8,
-  gemv_bf16,
-  gemm,
-  gemm_int16,
-  gemm_int8,
-  gemm_bf16
-};
 
 // From how many tokens on packing pays: with AVX2 from some 12 to 16 on, with AVX-512 from some 24; pairs of BF16, of which
 // eight tokens at once take little from a row's reading, from some 64 to 96 (docs/benchmarks.md).
@@ -47,16 +30,16 @@ LinearWay way_for(std::size_t tokens, const WeightView& weight, const Arithmetic
 class LinearWork {
  public:
   // x and y stay where they are until the last piece is done. `weight` is not input_major. x is brought into
-  // the form its way reads, on `jobs` threads.
-  LinearWork(LinearWay way, const Matrix& x, const WeightView& weight, const Matrix& y, int jobs);
+  // the form its way reads, on `jobs` threads, unless `beside`, of the same x, has it so.
+  LinearWork(LinearWay way, const Matrix& x, const WeightView& weight, const Matrix& y, int jobs,
+             const LinearWork* beside = nullptr);
 
   std::size_t pieces() const { return pieces_; }
-  // Where rows are read as they are stored, for few tokens; else nothing.
-  std::optional<WeightInPieces> stored_pieces() const;
+  // From the piece on, where rows are read as they are stored; else nothing.
+  std::span<const std::byte> stored_from(std::size_t piece) const;
   void run(std::size_t piece) const;
 
  private:
-  void read_tokens(int jobs);
   void run_panel(std::size_t first, std::size_t count) const;
   void run_rows(std::size_t first, std::size_t count) const;
 
@@ -64,16 +47,10 @@ class LinearWork {
   WeightView weight_;
   Matrix x_, y_;
   std::size_t step_ = 1, pieces_ = 0;  // outputs of a piece
-  std::vector<DotInput> floats_;
-  std::vector<IntInput> ints_;
-  std::vector<Int8Input> bytes_;
-  std::optional<Bf16Tokens> bf16_;
-  std::vector<float> packed_;
-  std::optional<IntTiles> tiles_;
-  std::optional<Bf16Tiles> pairs_of_terms_;
+  std::shared_ptr<const LinearInput> input_;
 };
 
-// All pieces of all products.
-void run_all(const std::vector<LinearWork>& products, int jobs);
+// All pieces of all products. `in_order`: the same ones will probably come again, and the same behind them.
+void run_all(std::span<const LinearWork> products, int jobs, bool in_order = false);
 
 }  // namespace assay::cpu

@@ -41,8 +41,9 @@ std::vector<Group> groups_of(const Routing& routing, std::size_t experts, std::s
   return all;
 }
 
-LinearWork work(Ops& ops, const Matrix& x, const WeightView& weight, const Matrix& y, SumOrder order) {
-  return {way_for(x.rows(), weight, ops.arithmetic(), order), x, weight, y, ops.jobs()};
+LinearWork work(Ops& ops, const Matrix& x, const WeightView& weight, const Matrix& y, SumOrder order,
+                const LinearWork* beside = nullptr) {
+  return {way_for(x.rows(), weight, ops.arithmetic(), order), x, weight, y, ops.jobs(), beside};
 }
 
 void multiply_gates_and_ups(Ops& ops, const Matrix& x, const ExpertWeights& w, SumOrder order,
@@ -55,7 +56,8 @@ void multiply_gates_and_ups(Ops& ops, const Matrix& x, const ExpertWeights& w, S
       g.gate = ops.allocate(n, w.gate.at(g.expert).rows);
       g.up = ops.allocate(n, w.up.at(g.expert).rows);
       products.push_back(work(ops, g.x, w.gate.at(g.expert), g.gate, order));
-      products.push_back(work(ops, g.x, w.up.at(g.expert), g.up, order));
+      const LinearWork of_gate = products.back();
+      products.push_back(work(ops, g.x, w.up.at(g.expert), g.up, order, &of_gate));
       continue;
     }
     const Matrix both = ops.allocate(n, w.gate_up.at(g.expert).rows);

@@ -1,19 +1,16 @@
 // Decoding multiplies the same weights in the same order for every token, and between two of them threads wait: for the one
 // that adds, norms and rounds, or for the last piece of a product. Meanwhile they fetch what they will read first of the
-// weight that came next the last time.
+// weights that came next the last time.
 #pragma once
 
 #include <cstddef>
+#include <span>
+#include <vector>
 
 namespace assay::cpu {
 
-// Rows of a weight as threads take them: `pieces` pieces, evenly shared out.
-struct WeightInPieces {
-  const std::byte* at = nullptr;
-  std::size_t piece_bytes = 0, pieces = 0;
-};
-
-// To be called before this weight's loop, on the thread that begins it.
-void fetch_next_after(const WeightInPieces& weight, int jobs);
+// To be called before a loop over weights, on the thread that begins it. `first`: theirs; `beginnings`: of each thread's
+// share of them, as long as may be.
+void fetch_next_after(const std::byte* first, std::vector<std::span<const std::byte>> beginnings);
 
 }  // namespace assay::cpu

@@ -184,8 +184,9 @@ std::size_t shared_loops() {
   return t_shared_loops;
 }
 
-void fetch_while_waiting(int jobs, std::span<const std::span<const std::byte>> of_threads) {
-  if (jobs > 1 && !t_in_loop) team_of(jobs).fetch_while_waiting(of_threads);
+void fetch_while_waiting(std::span<const std::span<const std::byte>> of_threads) {
+  if (of_threads.size() > 1 && !t_in_loop)
+    team_of(static_cast<int>(of_threads.size())).fetch_while_waiting(of_threads);
 }
 
 void team_for(int jobs, std::size_t count, const std::function<void(std::size_t)>& body) {

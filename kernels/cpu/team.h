@@ -17,8 +17,8 @@ namespace assay::cpu {
 // or beside another one, runs on its own thread alone.
 void team_for(int jobs, std::size_t count, const std::function<void(std::size_t)>& body);
 
-// Bytes that the threads of a team of `jobs` will probably read next, a range each; they fetch them while they wait for
+// Bytes that the threads of a team of so many will probably read next, a range each; they fetch them while they wait for
 // work. Memory that is gone by then does no harm.
-void fetch_while_waiting(int jobs, std::span<const std::span<const std::byte>> of_threads);
+void fetch_while_waiting(std::span<const std::span<const std::byte>> of_threads);
 
 }  // namespace assay::cpu

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -58,6 +59,8 @@ struct Kernel {
   std::function<bool(const Arithmetic&, const Call&)> takes;
   // Results lie in the memory of the Ops given, whose arithmetic and jobs() hold.
   std::function<ResultOf<Call>(Ops&, const Call&)> run;
+  // Several calls of one input side by side, each with the bits that run() gives. Not set: one after the other.
+  std::function<std::vector<ResultOf<Call>>(Ops&, std::span<const Call>)> run_together = {};
   Invariants invariants = {};
   Roundoffs roundoffs = {};
   // How it rounds a call's operands before it multiplies them, where the arithmetic leaves that to kernels.

@@ -213,12 +213,17 @@ void add_linear(Registry& registry) {
             return arithmetic.float32() || cpu::takes_bf16(call.weight, arithmetic);
           },
       .run = [](Ops& ops, const LinearCall& call) { return CpuOps(ops).run(call); },
+      .run_together = [](Ops& ops,
+                         std::span<const LinearCall> calls) { return CpuOps(ops).run_together(calls); },
       .invariants = kNoBatch,  // where the two ways meet, the order of sums changes
       .edges = linear_edges()};
   Kernel<LinearCall> steady = automatic;
   steady.name = "cpu.steady";
   steady.about = std::string(kAsAlone);
   steady.run = [](Ops& ops, const LinearCall& call) { return CpuOps(ops, cpu::SumOrder::steady).run(call); };
+  steady.run_together = [](Ops& ops, std::span<const LinearCall> calls) {
+    return CpuOps(ops, cpu::SumOrder::steady).run_together(calls);
+  };
   steady.invariants = {};
   registry.add(rounding_operands(std::move(automatic)));
   registry.add(rounding_operands(std::move(steady)));

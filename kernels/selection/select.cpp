@@ -139,6 +139,17 @@ class SelectedOps final : public CallingOps<SelectedOps> {
     return y;
   }
 
+  std::vector<Matrix> run_together(std::span<const LinearCall> calls) override {
+    const Kernel<LinearCall>* kernel = calls.empty() ? nullptr : kernel_for(calls.front());
+    const bool by_one = kernel != nullptr && kernel->run_together &&
+                        std::all_of(calls.begin() + 1, calls.end(),
+                                    [&](const LinearCall& call) { return kernel_for(call) == kernel; });
+    if (!by_one) return CallingOps::run_together(calls);
+    for (const LinearCall& call : calls) count(call, false);
+    const Side side(*this, device_ && kernel->device == Device::cuda);
+    return kernel->run_together(*this, calls);
+  }
+
   template <class Call>
   ResultOf<Call> call(const Call& call) {
     if (const Kernel<Call>* kernel = kernel_for(call)) {

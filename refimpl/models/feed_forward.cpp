@@ -111,7 +111,9 @@ Matrix GatedMlp::inner(const Matrix& x, Ops& ops) const {
     u = alternating ? ops.of_each(both, 2, 1, 1) : both.part(width, width);
     if (up_first) std::swap(g, u);
   } else {
-    g = ops.linear(x, gate, gate_bias), u = ops.linear(x, up, up_bias);
+    const LinearCall calls[] = {{x, gate, gate_bias}, {x, up, up_bias}};
+    std::vector<Matrix> made = ops.run_together(calls);
+    g = made[0], u = made[1];
   }
   if (gate_scale != 1) g = ops.multiply(g, gate_scale);
   if (situ) return bend(g, u, *situ, ops);

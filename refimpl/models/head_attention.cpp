@@ -192,12 +192,14 @@ HeadAttention::Qkv HeadAttention::project(const Matrix& x, Ops& ops, const TapSc
     return of;
   }
   if (!qkv_) {
-    of.q = q_(x, ops);
-    of.k = k_(x, ops);
+    std::vector<LinearCall> calls = {q_.of(x), k_.of(x)};
+    if (v_ && !value_experts_) calls.push_back(v_.of(x));
+    std::vector<Matrix> made = ops.run_together(calls);
+    of.q = made[0], of.k = made[1];
     if (value_experts_)
       of.v = (*value_experts_)(x, ops, at);
     else
-      of.v = v_ ? v_(x, ops) : of.k;  // Gemma 4: of layers that see all
+      of.v = v_ ? made[2] : of.k;  // Gemma 4: of layers that see all
   } else if (q_) {
     const std::size_t d = geometry_.qk_head_dim, v = geometry_.v_head_dim;
     const Matrix fused =

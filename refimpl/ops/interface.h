@@ -56,6 +56,13 @@ class Ops {
   virtual Matrix run(const OutputGateCall& call) = 0;
   virtual KeyChoice run(const IndexCall& call) = 0;
 
+  // Products of one x by several weights, each as run() makes it: an implementation may make them side by side.
+  virtual std::vector<Matrix> run_together(std::span<const LinearCall> calls) {
+    std::vector<Matrix> made;
+    for (const LinearCall& call : calls) made.push_back(run(call));
+    return made;
+  }
+
   // Too small to be worth a kernel.
   virtual Matrix add(const Matrix& a, const Matrix& b) = 0;
   virtual Matrix multiply(const Matrix& x, double factor) = 0;  // the factor is taken as it is

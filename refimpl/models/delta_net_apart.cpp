@@ -77,9 +77,10 @@ class DeltaNetApart final : public RecurrentMixer {
 
   Matrix forward(const Matrix& x, std::size_t layer, const Batch& batch, Ops& ops,
                  const TapScope& at) const override {
+    const LinearCall calls[] = {{x, in_[0]}, {x, in_[1]}, {x, in_[2]}};
+    const std::vector<Matrix> made = ops.run_together(calls);
     Matrix qkv[3];  // [tokens, keys] twice, [tokens, values]
-    for (std::size_t i = 0; i < 3; ++i)
-      qkv[i] = convolutions_[i](ops.linear(x, in_[i]), layer, i, true, batch, ops);
+    for (std::size_t i = 0; i < 3; ++i) qkv[i] = convolutions_[i](made[i], layer, i, true, batch, ops);
     at("q", qkv[0]);
     at("k", qkv[1]);
     at("v", qkv[2]);

@@ -77,8 +77,11 @@ class GatedDeltaNet final : public RecurrentMixer {
   };
 
   Projected project(const Matrix& x, Ops& ops) const {
-    const Matrix in = ops.linear(x, in_), beta = ops.linear(x, beta_);
-    if (gate_) return {in, ops.linear(x, gate_), beta, ops.linear(x, decay_)};
+    std::vector<LinearCall> calls = {{x, in_}, {x, beta_}};
+    if (gate_) calls.insert(calls.end(), {{x, gate_}, {x, decay_}});
+    const std::vector<Matrix> made = ops.run_together(calls);
+    const Matrix &in = made[0], &beta = made[1];
+    if (gate_) return {in, made[2], beta, made[3]};
     const std::size_t k = sizes_.key_dim, each = sizes_.value_heads / sizes_.key_heads,
                       v = each * sizes_.value_dim, width = 2 * k + 2 * v;
     const auto part = [&](std::size_t first, std::size_t count) {

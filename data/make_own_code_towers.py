@@ -254,6 +254,20 @@ def minicpm_v(version, kind):
     return config, total(siglip(kept, False)) + resampler(config["query_num"], vision["hidden_size"], config["hidden_size"])
 
 
+def minicpm_v_2_0():
+    """As its code makes the ViT; its resampler has a table of places beside the queries."""
+    import timm
+
+    dropped, side = draw.random() < 0.5, draw.randint(2, 4)
+    config = {**text("x"), "architectures": ["MiniCPMV"], "model_type": "minicpmv", "query_num": side**2, "version": 2.0,
+              "drop_vision_last_layer": dropped}
+    vit = made(lambda: timm.create_model("vit_so400m_patch14_siglip_384.webli", num_classes=0, dynamic_img_size=True,
+                                         dynamic_img_pad=True))
+    vit.attn_pool, vit.blocks = nn.Identity(), vit.blocks[:-1] if dropped else vit.blocks
+    width = config["hidden_size"]
+    return config, total(vit, vector(side**2, width)) + resampler(side**2, 1152, width)
+
+
 def minicpm_o(version, kind):
     from transformers import WhisperConfig
     from transformers.models.whisper.modeling_whisper import WhisperEncoder
@@ -299,7 +313,7 @@ def eagle():
 
 
 FAMILIES = [h2ovl, skywork, nvlm, intern_s1, kimi_vl, opencua, keye, keye_1_5, r_4b, bee, kanana, ovis, ovis_siglip, ovis_2_5,
-            lambda: minicpm_v(2.5, "llama"), lambda: minicpm_v(2.6, "qwen2"), lambda: minicpm_v("4.0", "llama"),
+            minicpm_v_2_0, lambda: minicpm_v(2.5, "llama"), lambda: minicpm_v(2.6, "qwen2"), lambda: minicpm_v("4.0", "llama"),
             lambda: minicpm_v(4.5, "qwen3"), lambda: minicpm_o("2.6", "qwen2"), lambda: minicpm_o(4.5, "qwen3"),
             lambda: nemotron("NemotronH_Nano_VL_V2", False), lambda: nemotron("Llama_Nemotron_Nano_VL", True), eagle]
 

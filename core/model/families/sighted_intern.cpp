@@ -76,7 +76,8 @@ void add_intern_s1_pro(ConfigReader& document, ModuleTree& tree) {
 
 void add_intern_s2(ConfigReader& document, ModuleTree& tree) {
   add_qwen_vision(document, tree, "model.visual", 0);
-  tree.not_counted.push_back({"the encoder of time series (model.time_series)", std::nullopt});
+  tree.not_counted.push_back(
+      {"what it does with time series (model.time_series, time_series_forecaster)", std::nullopt});
 }
 
 }  // namespace assay::families

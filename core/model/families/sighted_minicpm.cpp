@@ -1,4 +1,4 @@
-// MiniCPM-V 2.5 to 4.5 and MiniCPM-o 2.6 and 4.5, as OpenBMB publishes them: one class for all, whose config names a version
+// MiniCPM-V 2.0 to 4.5 and MiniCPM-o 2.6 and 4.5, as OpenBMB publishes them: one class for all, whose config names a version
 // and has the language model's keys beside its own. A SigLIP (vpm), and queries that were learnt attend to what it sees
 // (resampler); MiniCPM-o hears through a Whisper encoder (apm). Names as vLLM 0.33 loads them (minicpmv.py, minicpmo.py).
 #include <fmt/format.h>
@@ -21,8 +21,7 @@ namespace {
 struct Version {
   std::string_view name, text;  // "2.6", the family of its language model
 };
-// Of 2.0, which looks through a ViT of timm's, the language model alone is described.
-constexpr std::string_view kTimm = "2.0";
+constexpr std::string_view kTimm = "2.0";  // looks through a ViT of timm's
 constexpr std::array<Version, 5> kOfMiniCpmV = {
     {{kTimm, "minicpm"}, {"2.5", "llama"}, {"2.6", "qwen2"}, {"4.0", "llama"}, {"4.5", "qwen3"}}};
 constexpr std::array<Version, 2> kOfMiniCpmO = {{{"2.6", "qwen2"}, {"4.5", "qwen3"}}};
@@ -67,16 +66,31 @@ Module resampler(ConfigReader& document, const Quantity& seen, const Quantity& w
   return module;
 }
 
-void drop_last_block(ConfigReader& vision, Module& tower) {
-  for (Module& child : tower.children) {
-    if (child.repeat.over != Repeat::Over::layers) continue;
-    vision.require(child.repeat.indices.size() > 1, "drop_vision_last_layer leaves no layer of the tower");
-    const std::string path = child.path, title = child.title;
-    const Quantity kept("num_hidden_layers − 1", child.repeat.indices.size() - 1);
-    Module shorter = layers(path, title, all_layers(kept));
-    shorter.tensors = std::move(child.tensors);
-    child = std::move(shorter);
-  }
+// Blocks of the tower: the last one may have been taken away before training.
+Quantity kept_blocks(ConfigReader& document, const Quantity& blocks) {
+  if (!document.flag("drop_vision_last_layer", true)) return blocks;
+  document.require(blocks.value() > 1, "drop_vision_last_layer leaves no layer of the tower");
+  return {"num_hidden_layers − 1", blocks.value() - 1};
+}
+
+// The SigLIP of 27 blocks as timm has it, over images of 384 pixels: vit_so400m_patch14_siglip_384 without its pooling.
+void add_timm_siglip(ConfigReader& document, ModuleTree& tree) {
+  const Quantity hidden("width of so400m", 1152), patch("patch of so400m", 14), side("384 / 14", 27);
+  Module tower{"vpm", "vision tower (SigLIP of timm)", {}, {}, {}};
+  Tower(tower, Part::vision)
+      .tensor("pos_embed", {1, side * side, hidden})
+      .tensor("patch_embed.proj.weight", {hidden, 3, patch, patch})
+      .tensor("patch_embed.proj.bias", {hidden})
+      .norm("norm", hidden, true);
+  EncoderBlock block{hidden, {"width of its MLPs", 4304}};
+  block.qkv = "attn.qkv", block.o = "attn.proj";
+  tower.children = {
+      encoder_blocks("blocks.{layer}", kept_blocks(document, {"blocks", 27}), block, Part::vision)};
+  add_tower(tree, std::move(tower));
+  Module projector = resampler(document, hidden, text_width(tree));
+  // A table of sines, which is stored as a parameter.
+  Tower(projector, Part::projector).tensor("pos_embed", {document.size("query_num", 64), text_width(tree)});
+  add_tower(tree, std::move(projector));
 }
 
 void add_seeing_minicpm(ConfigReader& document, ModuleTree& tree) {
@@ -85,7 +99,12 @@ void add_seeing_minicpm(ConfigReader& document, ModuleTree& tree) {
   constexpr SiglipClass kDefaults = {
       .hidden = 1152, .patch = 14, .image = 980, .intermediate = 4304, .layers = 27};
   Module tower = siglip_tower(*vision, "vpm", kDefaults);
-  if (document.flag("drop_vision_last_layer", true)) drop_last_block(*vision, tower);
+  for (Module& child : tower.children) {
+    if (child.repeat.over != Repeat::Over::layers) continue;
+    Module kept = layers(child.path, child.title, all_layers(kept_blocks(document, child.repeat.count)));
+    kept.tensors = std::move(child.tensors);
+    child = std::move(kept);
+  }
   add_tower(tree, std::move(tower));
   add_tower(tree, resampler(document, vision->size("hidden_size", kDefaults.hidden), text_width(tree)));
 }
@@ -136,8 +155,8 @@ std::string_view minicpm_o_text(const ModelConfig& config) {
 
 void add_minicpm_v_own(ConfigReader& document, ModuleTree& tree) {
   const ModelConfig& config = document.config();
-  if (version_of(config, unnamed_version(config)) != kTimm) return add_seeing_minicpm(document, tree);
-  tree.not_counted.push_back({"the tower and the resampler of MiniCPM-V 2.0 (vpm, resampler)", std::nullopt});
+  if (version_of(config, unnamed_version(config)) == kTimm) return add_timm_siglip(document, tree);
+  add_seeing_minicpm(document, tree);
 }
 
 void add_minicpm_o(ConfigReader& document, ModuleTree& tree) {

@@ -15,7 +15,7 @@ constexpr Names kInternS1[] = {"InternS1ForConditionalGeneration"}, kInternS1Typ
 constexpr Names kInternS1Pro[] = {"InternS1ProForConditionalGeneration"},
                 kInternS1ProTypes[] = {"interns1_pro"};
 constexpr Names kInternS2[] = {"InternS2PreviewForConditionalGeneration"},
-                kInternS2Types[] = {"interns2_preview"};
+                kInternS2Types[] = {"intern_s2_preview", "interns2_preview"};
 constexpr Names kKimiVl[] = {"KimiVLForConditionalGeneration"}, kKimiVlTypes[] = {"kimi_vl"};
 constexpr Names kOpencua[] = {"OpenCUAForConditionalGeneration"}, kOpencuaTypes[] = {"opencua"};
 constexpr Names kKeye[] = {"KeyeForConditionalGeneration"}, kKeyeTypes[] = {"Keye"};

@@ -150,6 +150,17 @@ def opencua():
     return config, total(build(Qwen2_5_VisionTransformerPretrainedModel, Qwen2_5_VLVisionConfig(**vision)))
 
 
+def sarashina():
+    from transformers.models.qwen2_vl.configuration_qwen2_vl import Qwen2VLVisionConfig
+    from transformers.models.qwen2_vl.modeling_qwen2_vl import Qwen2VisionTransformerPretrainedModel
+
+    language, vision = text("llama"), qwen_vision(mlp_ratio=draw.randint(2, 4))
+    vision["embed_dim"], vision["hidden_size"] = vision["hidden_size"], language["hidden_size"]
+    config = {"architectures": ["Sarashina2VisionForCausalLM"], "text_config": language, "vision_config": vision}
+    tower = build(Qwen2VisionTransformerPretrainedModel, Qwen2VLVisionConfig(**vision))
+    return config, total(tower, norm(language["hidden_size"]))
+
+
 def keye(name="KeyeForConditionalGeneration", normed=1):
     vision = square(encoder())
     config = {**text("Keye"), "architectures": [name], "vision_config": vision}
@@ -304,18 +315,23 @@ def nemotron(name, bias):
         mlp(4 * 384, config["projector_hidden_size"], config["llm_config"]["hidden_size"], bias=bias))
 
 
-def eagle():
+def eagle(name="Eagle2_5_VLForConditionalGeneration", kind="qwen2"):
     vision = {**square(encoder()), "model_type": "siglip_vision_model", "vision_use_head": False}
-    config = {"architectures": ["Eagle2_5_VLForConditionalGeneration"], "model_type": "eagle_2_5_vl", "downsample_ratio": 0.5,
-              "vision_config": vision, "text_config": text("qwen2")}
+    config = {"architectures": [name], "model_type": "eagle_2_5_vl", "downsample_ratio": 0.5, "vision_config": vision,
+              "text_config": text(kind)}
     out = config["text_config"]["hidden_size"]
     return config, total(siglip(vision, False)) + intern_projector(vision["hidden_size"], out, out)
+
+
+def nemotron_embed():
+    return eagle("LlamaNemotronVLModel", "llama_bidirec")
 
 
 FAMILIES = [h2ovl, skywork, nvlm, intern_s1, kimi_vl, opencua, keye, keye_1_5, r_4b, bee, kanana, ovis, ovis_siglip, ovis_2_5,
             minicpm_v_2_0, lambda: minicpm_v(2.5, "llama"), lambda: minicpm_v(2.6, "qwen2"), lambda: minicpm_v("4.0", "llama"),
             lambda: minicpm_v(4.5, "qwen3"), lambda: minicpm_o("2.6", "qwen2"), lambda: minicpm_o(4.5, "qwen3"),
-            lambda: nemotron("NemotronH_Nano_VL_V2", False), lambda: nemotron("Llama_Nemotron_Nano_VL", True), eagle]
+            lambda: nemotron("NemotronH_Nano_VL_V2", False), lambda: nemotron("Llama_Nemotron_Nano_VL", True), eagle,
+            nemotron_embed, sarashina]
 
 
 def main():

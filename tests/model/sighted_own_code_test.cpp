@@ -216,6 +216,20 @@ TEST(SightedOwnCode, AllOfTheLanguageModelComesBehindThePrefix) {
   EXPECT_EQ(tied, 1U);
 }
 
+// Llama 3.2 without its head, named as its base class alone.
+TEST(SightedOwnCode, AnEmbedderHasNoHead) {
+  ParsedJson document = first_of("LlamaNemotronVLModel");
+  for (const bool tied : {false, true}) {
+    document["text_config"]["tie_word_embeddings"] = tied;
+    const ModuleTree tree = described(document);
+    const Shapes shapes = shapes_of(tree);
+    EXPECT_TRUE(shapes.contains("language_model.embed_tokens.weight"));
+    EXPECT_TRUE(shapes.contains("language_model.layers.{layer}.self_attn.q_proj.weight"));
+    EXPECT_TRUE(shapes.contains("vision_model.encoder.layers.{layer}.mlp.fc1.weight"));
+    for (const auto& [name, shape] : shapes) EXPECT_EQ(name.find("lm_head"), std::string::npos) << name;
+  }
+}
+
 TEST(SightedOwnCode, TheVersionOfMiniCpmTellsItsLanguageModel) {
   ParsedJson document = first_of("MiniCPMV");
   document["vision_config"] = first_of("MiniCPMO")["vision_config"];  // of which 2.0 has none

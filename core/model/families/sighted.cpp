@@ -452,6 +452,8 @@ void add_sight(const Sighted* sighted, const ModelConfig& config, ModuleTree& tr
     put_behind(tree, "thinker.");
   } else if (names == SightedNames::llm) {
     put_behind(tree, "llm.");
+  } else if (names == SightedNames::headless) {
+    rename(tree, base, "language_model.");
   } else if (names == SightedNames::model_first) {
     rename(tree, base, second);
     tree.aliases = {{second, first}, {"lm_head.", "language_model.lm_head."}};

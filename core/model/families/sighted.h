@@ -13,8 +13,8 @@ namespace assay::families {
 // What names begin with in checkpoints: as releases before transformers 4.52 had them, and it still saves them
 // ("language_model.model.layers", "vision_tower"), or as later classes do ("model.language_model.layers",
 // "model.vision_tower"). Qwen's omni models keep the names of a language model alone, as a whole behind "thinker.";
-// Ovis and MiniCPM-V put "llm." before them.
-enum class SightedNames { language_model_first, model_first, text_model, as_alone, thinker, llm };
+// Ovis and MiniCPM-V put "llm." before them, and an embedder has the base class alone behind "language_model.".
+enum class SightedNames { language_model_first, model_first, text_model, as_alone, thinker, llm, headless };
 
 struct Sighted {
   std::string_view title;  // "LLaVA"

@@ -54,10 +54,10 @@ void add_internvl_chat(ConfigReader& document, ModuleTree& tree) {
 
 // Seven heads were added to the tower's 25, and the projector is as wide as the language model's MLPs.
 void add_nvlm(ConfigReader& document, ModuleTree& tree) {
-  constexpr std::uint64_t kAddedHeads = 7;  // no key of the config says it (vLLM 0.33, nvlm_d.py)
+  constexpr std::uint64_t kAddedHeads = 7;  // vLLM 0.33, nvlm_d.py
   TowerConfig vision(document, tree, "vision_config"), text(document, tree, "llm_config");
   if (!vision || !text) return;
-  add_tower(tree, intern_vit(*vision, "vision_model", kAddedHeads));
+  add_tower(tree, intern_vit(*vision, "vision_model", vision->number("num_dummy_heads", kAddedHeads)));
   const Quantity between = text->size("intermediate_size");
   add_tower(tree, mlp1(joined_patches(document, vision), between, text_width(tree), false));
 }

@@ -36,6 +36,8 @@ constexpr Names kSuperOmni[] = {"NemotronH_Super_Omni_Reasoning_V3"},
                 kSuperOmniTypes[] = {"NemotronH_Super_Omni_Reasoning_V3"};
 constexpr Names kLlamaNemotron[] = {"Llama_Nemotron_Nano_VL"},
                 kLlamaNemotronTypes[] = {"Llama_Nemotron_Nano_VL"};
+constexpr Names kNemotronEmbed[] = {"LlamaNemotronVLModel"}, kNemotronEmbedTypes[] = {"llama_nemotron_vl"};
+constexpr Names kSarashina[] = {"Sarashina2VisionForCausalLM"}, kSarashinaTypes[] = {"sarashina2_vision"};
 constexpr Names kEagle[] = {"Eagle2_5_VLForConditionalGeneration"}, kEagleTypes[] = {"eagle_2_5_vl"};
 
 // The language models of those whose configs are flat, or name a type of their own.
@@ -87,6 +89,10 @@ constexpr Sighted kOwnCode[] = {
     {"Nemotron 3 Super Omni", kSuperOmni, kSuperOmniTypes, kBehindLanguage, kDocumentTies, add_nemotron_omni},
     {"Llama Nemotron Nano VL", kLlamaNemotron, kLlamaNemotronTypes, kBehindLanguage, kDocumentTies,
      add_llama_nemotron_vl},
+    {"Llama Nemotron Embed VL", kNemotronEmbed, kNemotronEmbedTypes, SightedNames::headless, kDocumentTies,
+     add_llama_nemotron_embed, text_is_llama},
+    {"Sarashina2 Vision", kSarashina, kSarashinaTypes, kBehindLlm, kDocumentTies, add_sarashina,
+     text_is_llama},
     {"Eagle 2.5", kEagle, kEagleTypes, kBehindLanguage, kDocumentTies, add_eagle},
 };
 

@@ -14,6 +14,7 @@ void add_intern_s2(ConfigReader& document, ModuleTree& tree);
 // sighted_patches.cpp: towers over patches that are joined by fours before the projector.
 void add_kimi_vl(ConfigReader& document, ModuleTree& tree);
 void add_opencua(ConfigReader& document, ModuleTree& tree);
+void add_sarashina(ConfigReader& document, ModuleTree& tree);
 void add_keye(ConfigReader& document, ModuleTree& tree);
 void add_keye_1_5(ConfigReader& document, ModuleTree& tree);
 void add_dots_ocr(ConfigReader& document, ModuleTree& tree);
@@ -34,6 +35,7 @@ void add_minicpm_o(ConfigReader& document, ModuleTree& tree);
 // sighted_radio.cpp: behind NVIDIA's RADIO; Eagle 2.5 behind a SigLIP.
 void add_nemotron_vl(ConfigReader& document, ModuleTree& tree);
 void add_llama_nemotron_vl(ConfigReader& document, ModuleTree& tree);
+void add_llama_nemotron_embed(ConfigReader& document, ModuleTree& tree);
 void add_eagle(ConfigReader& document, ModuleTree& tree);
 
 }  // namespace assay::families

@@ -1,4 +1,4 @@
-// Towers whose patches are joined by twos in each direction: Kimi-VL's MoonViT, OpenCUA's of Qwen2.5-VL, Keye-VL's SigLIP,
+// Towers whose patches are joined by twos in each direction: Kimi-VL's MoonViT, OpenCUA's and Sarashina2's of Qwen, Keye-VL's SigLIP,
 // dots.ocr's and LLaVA-OneVision-2's own. Names as vLLM 0.33 loads them.
 #include "core/model/families/encoder_towers.h"
 #include "core/model/families/sighted_own_code.h"
@@ -22,6 +22,14 @@ void add_kimi_vl(ConfigReader& document, ModuleTree& tree) {
 
 void add_opencua(ConfigReader& document, ModuleTree& tree) {
   add_qwen2_vision(document, tree, "vision_tower", true);
+}
+
+// Qwen2-VL's tower and merger, and a norm behind them (SGLang 0.5.23, sarashina2_vision.py).
+void add_sarashina(ConfigReader& document, ModuleTree& tree) {
+  add_qwen2_vision(document, tree, "visual", false);
+  Module last{"", "last norm of what is seen", {}, {}, {}};
+  Tower(last, Part::projector).norm("norm", text_width(tree), true);
+  add_tower(tree, std::move(last));
 }
 
 namespace {

@@ -1,5 +1,5 @@
 // Behind NVIDIA's RADIO: Nemotron 3 Omni (also with an encoder of sound), Nemotron Nano VL 2 and Llama Nemotron Nano VL as
-// they are published. Eagle 2.5 has a SigLIP in its place.
+// they are published. Eagle 2.5 and Llama Nemotron Embed VL have a SigLIP in its place.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -206,6 +206,20 @@ void add_llama_nemotron_vl(ConfigReader& document, ModuleTree& tree) {
   add_tower(tree, own_radio_tower(*vision, *args));
   const Quantity in = shuffled_radio(document, document.size("vit_hidden_size"));
   add_tower(tree, radio_projector(in, document.size("projector_hidden_size"), text_width(tree), true));
+}
+
+// An embedder: it has no head, and its language model is named as its base class alone. Llama 3.2 that attends both ways.
+void add_llama_nemotron_embed(ConfigReader& document, ModuleTree& tree) {
+  std::erase_if(tree.modules, [](const Module& module) {
+    return !module.tensors.empty() && module.tensors.front().role == Role::output_head;
+  });
+  TowerConfig vision(document, tree, "vision_config");
+  document.require(static_cast<bool>(vision), "vision_config is missing");
+  Module tower = siglip_tower(*vision, "vision_model");
+  if (vision->flag("vision_use_head", false)) tower.children.push_back(siglip_head(*vision));
+  add_tower(tree, std::move(tower));
+  const Quantity in = shuffled_radio(document, vision->size("hidden_size", 768));
+  add_tower(tree, radio_projector(in, text_width(tree), text_width(tree), true));
 }
 
 void add_eagle(ConfigReader& document, ModuleTree& tree) {

@@ -26,6 +26,8 @@ struct Sighted {
   // The family of the language model where no model_type of its own tells it: its keys stand in the document itself,
   // or its section names a type that is the whole's. nullptr: the section's model_type always tells.
   std::string_view (*text_family)(const ModelConfig& config) = nullptr;
+  // false: it has that family's tensors, and computes something else with them.
+  bool computed = true;
 };
 
 // The tables of those that have a class in transformers or had one as they were published (sighted.cpp), and of those

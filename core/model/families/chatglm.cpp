@@ -3,6 +3,7 @@
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
 #include "core/model/families/own_code_2023_forward.h"
+#include "core/model/families/towers.h"
 
 namespace assay::families {
 namespace {
@@ -54,9 +55,11 @@ void describe_chatglm(ConfigReader& config, ModuleTree& tree) {
   add_buffer(rotary, "inv_freq", {std::max<std::uint64_t>(1, d.head_dim.value() / 4)});
   tree.modules.push_back(std::move(rotary));
   tree.attention.push_back(geometry(a, all_layers(d.layers)));
+  add_eva_vision(config, tree, d.hidden, d.intermediate);  // GLM-4V
 }
 
-constexpr std::string_view kChatglmArchitectures[] = {"ChatGLMModel", "ChatGLMForConditionalGeneration"};
+constexpr std::string_view kChatglmArchitectures[] = {"ChatGLMModel", "ChatGLMForConditionalGeneration",
+                                                      "GLM4VForCausalLM"};
 constexpr std::string_view kChatglmTypes[] = {"chatglm"};
 
 }  // namespace

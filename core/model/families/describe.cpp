@@ -100,7 +100,13 @@ ModuleTree describe(const ModelConfig& config) {
   }
   // Towers noted theirs as they were read.
   tree.defaults.insert(tree.defaults.begin(), reader.defaults_taken().begin(), reader.defaults_taken().end());
-  tree.read_hyperparameters = read_hyperparameters(family, own, tree);
+  if (sighted != nullptr && !sighted->computed) {
+    tree.read_hyperparameters =
+        Error::input(fmt::format("{} is described, and not computed here", sighted->title))
+            .in(config.source());
+  } else {
+    tree.read_hyperparameters = read_hyperparameters(family, own, tree);
+  }
   return tree;
 }
 

@@ -145,8 +145,14 @@ Module internvl_tower(ConfigReader& vision, std::string path) {
   return tower;
 }
 
-Module intern_vit(ConfigReader& vision, std::string path) {
+Module intern_vit(ConfigReader& vision, std::string path, std::uint64_t added_heads) {
   const Quantity hidden = vision.size("hidden_size", 1024), width = vision.size("intermediate_size", 4096);
+  Quantity attended = hidden;
+  if (added_heads > 0) {
+    const Quantity heads = vision.size("num_attention_heads", 16);
+    attended =
+        (heads + Quantity(added_heads)) * vision.quotient(hidden, heads, "hidden_size / num_attention_heads");
+  }
   const Quantity patch = side_of(vision, "patch_size", 14);
   const bool bias = vision.flag("qkv_bias|attention_bias", true);
   const bool normed = vision.flag("qk_normalization|use_qk_norm", false);
@@ -160,8 +166,8 @@ Module intern_vit(ConfigReader& vision, std::string path) {
   Module blocks =
       layers("encoder.layers.{layer}", "blocks", all_layers(read_layers(vision, "num_hidden_layers", 24)));
   Tower block(blocks, Part::vision);
-  block.matrix("attn.qkv", hidden, Quantity(3) * hidden, bias).matrix("attn.proj", hidden, hidden, true);
-  if (normed) block.norm("attn.q_norm", hidden, false).norm("attn.k_norm", hidden, false);
+  block.matrix("attn.qkv", hidden, Quantity(3) * attended, bias).matrix("attn.proj", attended, hidden, true);
+  if (normed) block.norm("attn.q_norm", attended, false).norm("attn.k_norm", attended, false);
   block.norm("norm1", hidden, !rms)
       .norm("norm2", hidden, !rms)
       .tensor("ls1", {hidden})

@@ -17,6 +17,9 @@ struct SiglipClass {
   SiglipPatches patches = SiglipPatches::squares;
   std::uint64_t hidden = 768, patch = 16, image = 224, intermediate = 3072, layers = 12;
 };
+// Keye-VL's, and PaddleOCR-VL's after it.
+inline constexpr SiglipClass kSiglipOfKeye = {
+    .hidden = 1152, .patch = 14, .image = 384, .intermediate = 4304, .layers = 27};
 inline constexpr SiglipClass kSiglip2 = {.patches = SiglipPatches::flat},
                              kSiglipOfIdefics3 = {.hidden = 1152, .patch = 32};
 Module siglip_tower(ConfigReader& vision, std::string path, const SiglipClass& defaults = {});
@@ -26,7 +29,8 @@ Module siglip_head(ConfigReader& vision, const SiglipClass& defaults = {});
 Module pixtral_tower(ConfigReader& vision, std::string path);
 // InternVLVisionConfig, and as OpenGVLab's own code names the same tensors.
 Module internvl_tower(ConfigReader& vision, std::string path);
-Module intern_vit(ConfigReader& vision, std::string path);
+// NVLM-D's attention has heads that were added so that their number divides, and are stored.
+Module intern_vit(ConfigReader& vision, std::string path, std::uint64_t added_heads = 0);
 // Glm4vVisionConfig: convolutions before and behind the blocks, and a gated merger into the text's width.
 Module glm4v_tower(ConfigReader& vision, std::string path, std::uint64_t out_default);
 // GlmOcrVisionConfig: no table of positions, norms of queries and keys; the merger is `context` wide.

@@ -13,6 +13,7 @@
 #include "core/model/families/all_2026.h"
 #include "core/model/families/all_mixtures.h"
 #include "core/model/families/gguf.h"
+#include "core/model/families/sighted.h"
 #include "core/system/error.h"
 
 namespace assay {
@@ -275,9 +276,17 @@ bool contains(std::span<const std::string_view> names, std::string_view name) {
 // A multimodal model may hold a language model that is known: which, or nullptr.
 const Family* family_of_language_model(const ModelConfig& config) {
   const auto type = config.text().find("model_type");
-  if (config.nested_in().empty() || type == config.text().end() || !type->is_string()) return nullptr;
+  const bool nested = !config.nested_in().empty();
+  if (nested && type != config.text().end() && type->is_string()) {
+    for (const Family* family : kFamilies) {
+      if (contains(family->model_types, type->get_ref<const std::string&>())) return family;
+    }
+  }
+  const families::Sighted* sighted = families::find_sighted(config);
+  if (sighted == nullptr || sighted->text_family == nullptr) return nullptr;
+  const std::string_view name = sighted->text_family(config);
   for (const Family* family : kFamilies) {
-    if (contains(family->model_types, type->get_ref<const std::string&>())) return family;
+    if (family->name == name) return family;
   }
   return nullptr;
 }

@@ -11,16 +11,14 @@ namespace {
 
 using namespace blocks;
 
-constexpr SiglipClass kPaddleTower = {
-    .hidden = 1152, .patch = 14, .image = 384, .intermediate = 4304, .layers = 27};
 constexpr std::uint64_t kPackedPositions = 32768;
 
 // Checkpoints hold a pooling head and a second table of positions that no class reads.
 Module unread(ConfigReader& vision, const std::string& path) {
   Module rest{path, "stored, and not read", {}, {}, {}};
-  const Quantity hidden = vision.size("hidden_size", kPaddleTower.hidden);
+  const Quantity hidden = vision.size("hidden_size", kSiglipOfKeye.hidden);
   add_buffer(rest, "embeddings.packing_position_embedding.weight", {kPackedPositions, hidden.value()});
-  Module head = siglip_head(vision, kPaddleTower);
+  Module head = siglip_head(vision, kSiglipOfKeye);
   for (TensorSpec& spec : head.tensors) {
     spec.role = Role::buffer, spec.part = Part::buffer, spec.storage = Storage::buffer;
   }
@@ -33,8 +31,8 @@ void add_paddle_tower(ConfigReader& config, ModuleTree& tree, const Quantity& te
   if (!vision) return;
   const std::string path = "visual.vision_model";
   const Quantity merge = vision->size("spatial_merge_size", 2);
-  const Quantity hidden = vision->size("hidden_size", kPaddleTower.hidden), joined = merge * merge * hidden;
-  tree.towers.push_back(siglip_tower(*vision, path, kPaddleTower));
+  const Quantity hidden = vision->size("hidden_size", kSiglipOfKeye.hidden), joined = merge * merge * hidden;
+  tree.towers.push_back(siglip_tower(*vision, path, kSiglipOfKeye));
   tree.towers.push_back(unread(*vision, path));
   Module projector{"mlp_AR", "projector", {}, {}, {}};
   Tower(projector, Part::projector)

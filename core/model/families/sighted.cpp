@@ -101,12 +101,6 @@ void add_vip_llava(ConfigReader& document, ModuleTree& tree) {
   add_llava_like(document, tree, {.normed = true, .joined = 5});
 }
 
-// InternVL joins patches before the projector: 1 / downsample_ratio on each side.
-Quantity joined_patches(ConfigReader& document, TowerConfig& vision) {
-  const auto side = static_cast<std::uint64_t>(1 / document.real("downsample_ratio", 0.5, 1e-3, 1));
-  return Quantity(side * side) * vision->size("hidden_size", 1024);
-}
-
 // A tower for images and one for films, of the same sizes.
 void add_video_llava(ConfigReader& document, ModuleTree& tree) {
   TowerConfig vision(document, tree, "vision_config");
@@ -124,29 +118,6 @@ void add_fuyu(ConfigReader& document, ModuleTree& tree) {
   Tower(projector, Part::projector)
       .matrix("vision_embed_tokens", patch * patch * document.size("num_channels", 3), text_width(tree),
               true);
-  add_tower(tree, std::move(projector));
-}
-
-void add_internvl(ConfigReader& document, ModuleTree& tree) {
-  TowerConfig vision(document, tree, "vision_config");
-  if (!vision) return;
-  add_tower(tree, internvl_tower(*vision, "vision_tower"));
-  const Quantity in = joined_patches(document, vision), out = text_width(tree);
-  Module projector = two_matrices("multi_modal_projector", in, out, out, true);
-  Tower(projector, Part::projector).norm("layer_norm", in, true);
-  add_tower(tree, std::move(projector));
-}
-// As OpenGVLab publishes it: a norm and two matrices in a list.
-void add_internvl_chat(ConfigReader& document, ModuleTree& tree) {
-  TowerConfig vision(document, tree, "vision_config");
-  if (!vision) return;
-  add_tower(tree, intern_vit(*vision, "vision_model"));
-  const Quantity in = joined_patches(document, vision), out = text_width(tree);
-  Module projector{"mlp1", "projector", {}, {}, {}};
-  Tower(projector, Part::projector)
-      .norm("0", in, true)
-      .matrix("1", in, out, true)
-      .matrix("3", out, out, true);
   add_tower(tree, std::move(projector));
 }
 
@@ -259,13 +230,31 @@ void rename(Module& module, std::string_view from, std::string_view to) {
   };
   if (module.path + "." == from) module.path = to.substr(0, to.size() - 1);
   change(module.path);
-  for (TensorSpec& spec : module.tensors) change(spec.name);
+  for (TensorSpec& spec : module.tensors) change(spec.name), change(spec.same_as);
   for (Module& child : module.children) rename(child, from, to);
 }
 
 void rename(ModuleTree& tree, std::string_view from, std::string_view to) {
   for (auto* part : {&tree.modules, &tree.mtp}) {
     for (Module& module : *part) rename(module, from, to);
+  }
+}
+
+// Whatever the language model calls its parts: InternLM2's head is "output", ChatGLM's "transformer.output_layer".
+// Names are complete, paths below `outermost` relative.
+void put_behind(Module& module, const std::string& prefix, bool outermost) {
+  const bool named = !module.path.empty();
+  if (named && outermost) module.path = prefix + module.path;
+  for (TensorSpec& spec : module.tensors) {
+    spec.name = prefix + spec.name;
+    if (!spec.same_as.empty()) spec.same_as = prefix + spec.same_as;
+  }
+  for (Module& child : module.children) put_behind(child, prefix, outermost && !named);
+}
+
+void put_behind(ModuleTree& tree, const std::string& prefix) {
+  for (auto* part : {&tree.modules, &tree.mtp}) {
+    for (Module& module : *part) put_behind(module, prefix, true);
   }
 }
 
@@ -433,10 +422,13 @@ std::string base_of(const ModuleTree& tree) {
 }  // namespace
 
 const Sighted* find_sighted(const ModelConfig& config) {
-  if (config.nested_in().empty()) return nullptr;
-  for (const Sighted& sighted : kSighted) {
-    if (contains(sighted.architectures, config.architecture())) return &sighted;
-    if (config.architecture().empty() && contains(sighted.model_types, config.model_type())) return &sighted;
+  for (const std::span<const Sighted> table : {std::span<const Sighted>(kSighted), sighted_own_code()}) {
+    for (const Sighted& sighted : table) {
+      if (config.nested_in().empty() && sighted.text_family == nullptr) continue;
+      if (contains(sighted.architectures, config.architecture())) return &sighted;
+      if (config.architecture().empty() && contains(sighted.model_types, config.model_type()))
+        return &sighted;
+    }
   }
   return nullptr;
 }
@@ -447,8 +439,7 @@ void add_sight(const Sighted* sighted, const ModelConfig& config, ModuleTree& tr
   tree.towers.clear();
   tree.aliases.clear();
   if (names == SightedNames::language_model_first) {
-    rename(tree, base, first);
-    rename(tree, "lm_head.", "language_model.lm_head.");
+    put_behind(tree, "language_model.");
     tree.aliases = {{first, second},
                     {"language_model.lm_head.", "lm_head."},
                     {"vision_tower.", "model.vision_tower."},
@@ -458,8 +449,11 @@ void add_sight(const Sighted* sighted, const ModelConfig& config, ModuleTree& tr
   } else if (names == SightedNames::text_model) {
     rename(tree, base, "model.text_model.");
   } else if (names == SightedNames::thinker) {
-    rename(tree, base, "thinker." + base);
-    rename(tree, "lm_head.", "thinker.lm_head.");
+    put_behind(tree, "thinker.");
+  } else if (names == SightedNames::llm) {
+    put_behind(tree, "llm.");
+  } else if (names == SightedNames::headless) {
+    rename(tree, base, "language_model.");
   } else if (names == SightedNames::model_first) {
     rename(tree, base, second);
     tree.aliases = {{second, first}, {"lm_head.", "language_model.lm_head."}};

@@ -12,8 +12,9 @@ namespace assay::families {
 
 // What names begin with in checkpoints: as releases before transformers 4.52 had them, and it still saves them
 // ("language_model.model.layers", "vision_tower"), or as later classes do ("model.language_model.layers",
-// "model.vision_tower"). Qwen's omni models keep the names of a language model alone, as a whole behind "thinker.".
-enum class SightedNames { language_model_first, model_first, text_model, as_alone, thinker };
+// "model.vision_tower"). Qwen's omni models keep the names of a language model alone, as a whole behind "thinker.";
+// Ovis and MiniCPM-V put "llm." before them, and an embedder has the base class alone behind "language_model.".
+enum class SightedNames { language_model_first, model_first, text_model, as_alone, thinker, llm, headless };
 
 struct Sighted {
   std::string_view title;  // "LLaVA"
@@ -22,7 +23,16 @@ struct Sighted {
   ModelConfig::Tied tied = ModelConfig::Tied::document_first;
   // Adds what is beside the language model; `document` reads the document's own keys, beside text_config.
   void (*add_towers)(ConfigReader& document, ModuleTree& tree) = nullptr;
+  // The family of the language model where no model_type of its own tells it: its keys stand in the document itself,
+  // or its section names a type that is the whole's. nullptr: the section's model_type always tells.
+  std::string_view (*text_family)(const ModelConfig& config) = nullptr;
+  // false: it has that family's tensors, and computes something else with them.
+  bool computed = true;
 };
+
+// The tables of those that have a class in transformers or had one as they were published (sighted.cpp), and of those
+// whose code stands beside their weights (sighted_own_code.cpp).
+std::span<const Sighted> sighted_own_code();
 
 // By architecture, or by the document's model type where it names none. nullptr: not one of them.
 const Sighted* find_sighted(const ModelConfig& config);

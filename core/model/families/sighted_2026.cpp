@@ -1,4 +1,4 @@
-// MiniCPM-V 4.6 and 4.7 and MiniCPM-OCR over Qwen3.5, Nemotron 3 Omni over Nemotron-H, Ovis2.
+// MiniCPM-V 4.6 and 4.7 and MiniCPM-OCR over Qwen3.5, Ovis2.
 #include "core/model/families/encoder_towers.h"
 #include "core/model/families/sighted_parts.h"
 #include "core/model/families/towers.h"
@@ -54,61 +54,6 @@ void add_minicpm_v(ConfigReader& document, ModuleTree& tree) {
             .matrix("linear_2", joined, i + 1 == times ? text_width(tree) : hidden, true);
       });
   for (const Module& group : groups) add_tower(tree, group);
-}
-
-namespace {
-
-// NVIDIA's RADIO: a ViT whose patches are rows of a matrix, with a table of positions for the largest image.
-Module radio_tower(ConfigReader& vision, const Quantity& frames) {
-  const Quantity hidden = vision.size("hidden_size", 1280), patch = vision.size("patch_size", 16);
-  const Quantity pixels = vision.size("num_channels", 3) * patch * patch;
-  const Quantity side("max_img_size / patch_size", vision.size("max_img_size", 2048).value() / patch.value());
-  const auto widened = static_cast<double>(hidden.value()) * vision.real("mlp_ratio", 4, 0, 1024);
-  const std::string generator = "radio_model.model.patch_generator.";
-  vision.require(!vision.flag("use_swiglu_ffn", false),
-                 "use_swiglu_ffn: gated MLPs of RADIO are not described");
-  Module tower{"vision_model", "vision tower (RADIO)", {}, {}, {}};
-  Tower(tower, Part::vision)
-      .tensor(generator + "cls_token.token",
-              {vision.size("num_cls_tokens", 3) + vision.size("num_registers", 7), hidden})
-      .tensor(generator + "pos_embed", {1, side * side, hidden})
-      .matrix(generator + "embedder", pixels, hidden, false)
-      .matrix(generator + "video_embedder", frames * pixels, hidden, false);
-  const auto summaries = vision.numbers("summary_idxs");
-  add_buffer(tower, "radio_model.summary_idxs", {summaries ? summaries->size() : 2});
-  EncoderBlock block{hidden, {"hidden_size × mlp_ratio", static_cast<std::uint64_t>(widened)}};
-  block.attention_bias = false;
-  block.qkv = "attn.qkv", block.o = "attn.proj";
-  Module blocks = encoder_blocks("radio_model.model.blocks.{layer}",
-                                 read_layers(vision, "num_hidden_layers", 32), block, Part::vision);
-  Tower more(blocks, Part::vision);
-  more.tensor("layer_scale1.lambda1", {hidden}).tensor("layer_scale2.lambda1", {hidden});
-  if (vision.flag("qkv_bias", true)) more.tensor("attn.qkv.bias", {Quantity(3) * hidden});
-  more.tensor("attn.proj.bias", {hidden});
-  tower.children.push_back(std::move(blocks));
-  return tower;
-}
-
-}  // namespace
-
-void add_nemotron_omni(ConfigReader& document, ModuleTree& tree) {
-  TowerConfig vision(document, tree, "vision_config");
-  if (!vision) return;
-  add_tower(tree, radio_tower(*vision, document.size("video_temporal_patch_size", 2)));
-  const Quantity hidden = document.size("vision_hidden_size|vit_hidden_size", 1280);
-  const auto side = static_cast<std::uint64_t>(1 / document.real("downsample_ratio", 0.5, 1e-3, 1));
-  const Quantity joined = Quantity(side * side) * hidden;
-  const Quantity between = document.size("projector_hidden_size", 4096);
-  Module projector{"", "projector", {}, {}, {}};
-  Tower tensors(projector, Part::projector);
-  tensors.norm("mlp1.0", joined, false)
-      .matrix("mlp1.1", joined, between, false)
-      .matrix("mlp1.3", between, text_width(tree), false);
-  if (!tree.mtp.empty()) tensors.norm("vision_projector.vision_final_layernorm", hidden, true);
-  add_tower(tree, std::move(projector));
-  for (const char* hears : {"audio_config", "sound_config"}) {
-    if (TowerConfig audio(document, tree, hears); audio) return add_parakeet(*audio, tree);
-  }
 }
 
 // Patches become a distribution over a vocabulary of its own, whose words have embeddings.

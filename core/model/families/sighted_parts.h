@@ -29,9 +29,13 @@ void add_idefics2(ConfigReader& document, ModuleTree& tree);
 void add_got_ocr2(ConfigReader& document, ModuleTree& tree);
 void add_deepseek_vl(ConfigReader& document, ModuleTree& tree);
 void add_deepseek_vl_hybrid(ConfigReader& document, ModuleTree& tree);
+// sighted_intern.cpp
+void add_internvl(ConfigReader& document, ModuleTree& tree);
+void add_internvl_chat(ConfigReader& document, ModuleTree& tree);
+// sighted_radio.cpp
+void add_nemotron_omni(ConfigReader& document, ModuleTree& tree);
 // sighted_2026.cpp
 void add_minicpm_v(ConfigReader& document, ModuleTree& tree);
-void add_nemotron_omni(ConfigReader& document, ModuleTree& tree);
 void add_ovis2(ConfigReader& document, ModuleTree& tree);
 // lfm3_vl.cpp, inkling_towers.cpp
 void add_lfm3_vl(ConfigReader& document, ModuleTree& tree);

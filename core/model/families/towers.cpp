@@ -102,31 +102,45 @@ void add_ling_vision(ConfigReader& config, ModuleTree& tree, const Quantity& tex
   tree.aliases.push_back({"linear_proj.", "model.linear_proj."});
 }
 
-void add_qwen2_vision(ConfigReader& config, ModuleTree& tree, const std::string& path, bool windowed) {
-  TowerConfig vision(config, tree, "vision_config");
-  if (!vision) return;
-  // Qwen2-VL: embed_dim is the tower's width, hidden_size the language model's.
-  const Quantity hidden = windowed ? vision->size("hidden_size", 3584) : vision->size("embed_dim", 1280);
-  const Quantity out = windowed ? vision->size("out_hidden_size", 3584) : vision->size("hidden_size", 3584);
+namespace {
+
+// Qwen2-VL: embed_dim is the tower's width, hidden_size the language model's.
+Quantity qwen2_width(ConfigReader& vision, bool windowed) {
+  return windowed ? vision.size("hidden_size", 3584) : vision.size("embed_dim", 1280);
+}
+
+}  // namespace
+
+Module qwen2_encoder(ConfigReader& vision, const std::string& path, bool windowed) {
+  const Quantity hidden = qwen2_width(vision, windowed);
   const Quantity width =
-      windowed ? vision->size("intermediate_size", 3420) : Quantity(vision->number("mlp_ratio", 4)) * hidden;
-  const Quantity patch = vision->size("patch_size", 14), merge = vision->size("spatial_merge_size", 2);
-  const Quantity joined = merge * merge * hidden;
+      windowed ? vision.size("intermediate_size", 3420) : Quantity(vision.number("mlp_ratio", 4)) * hidden;
+  const Quantity patch = vision.size("patch_size", 14);
   Module tower{path, "vision tower", {}, {}, {}};
   Tower(tower, Part::vision)
-      .tensor("patch_embed.proj.weight", {hidden, vision->size("in_channels|in_chans", 3),
-                                          vision->size("temporal_patch_size", 2), patch, patch});
+      .tensor("patch_embed.proj.weight", {hidden, vision.size("in_channels|in_chans", 3),
+                                          vision.size("temporal_patch_size", 2), patch, patch});
   EncoderBlock block{hidden, width};
   block.norm_bias = !windowed;
   block.qkv = "attn.qkv", block.o = "attn.proj";
   if (windowed) block.gate = "mlp.gate_proj", block.up = "mlp.up_proj", block.down = "mlp.down_proj";
+  tower.children = {encoder_blocks("blocks.{layer}", read_layers(vision, "depth", 32), block, Part::vision)};
+  return tower;
+}
+
+void add_qwen2_vision(ConfigReader& config, ModuleTree& tree, const std::string& path, bool windowed) {
+  TowerConfig vision(config, tree, "vision_config");
+  if (!vision) return;
+  const Quantity hidden = qwen2_width(*vision, windowed);
+  const Quantity out = windowed ? vision->size("out_hidden_size", 3584) : vision->size("hidden_size", 3584);
+  const Quantity merge = vision->size("spatial_merge_size", 2), joined = merge * merge * hidden;
+  Module tower = qwen2_encoder(*vision, path, windowed);
   Module merger{"merger", "patch merger", {}, {}, {}};
   Tower(merger, Part::projector)
       .norm("ln_q", hidden, !windowed)
       .matrix("mlp.0", joined, joined, true)
       .matrix("mlp.2", joined, out, true);
-  tower.children = {encoder_blocks("blocks.{layer}", read_layers(*vision, "depth", 32), block, Part::vision),
-                    std::move(merger)};
+  tower.children.push_back(std::move(merger));
   tree.towers.push_back(std::move(tower));
 }
 

@@ -46,12 +46,20 @@ void add_qwen_vision(ConfigReader& config, ModuleTree& tree, const std::string& 
 void add_ling_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);
 // Qwen2-VL, and with windows, RMSNorms and gates Qwen2.5-VL.
 void add_qwen2_vision(ConfigReader& config, ModuleTree& tree, const std::string& path, bool windowed);
+// Qwen2-VL's without its merger.
+Module qwen2_encoder(ConfigReader& vision, const std::string& path, bool windowed);
 void add_siglip_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);  // Gemma 3
 void add_llama4_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);
 void add_moonvit(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);  // Kimi K2.5, K3
+// Its tower alone, and as how many patches wide it is joined for the projector.
+Module moonvit_tower(ConfigReader& vision, std::string path);
+Quantity moonvit_joined(ConfigReader& vision);
 void add_minimax_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);  // MiniMax-M3
 void add_gemma4_towers(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);
 void add_pixtral_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);  // Mistral 3
-void add_step_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);     // Step 3.7
+// GLM-4V-9B; text_width is that of the language model's MLPs.
+void add_eva_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden,
+                    const Quantity& text_width);
+void add_step_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);  // Step 3.7
 
 }  // namespace assay::families

@@ -36,41 +36,49 @@ void add_llama4_vision(ConfigReader& config, ModuleTree& tree, const Quantity& t
   tree.towers.push_back(std::move(projector));
 }
 
-// Kimi K2.5 has LayerNorms and biases everywhere; K3 RMSNorms, none, and attention of a width of its own.
-void add_moonvit(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden) {
-  TowerConfig vision(config, tree, "vision_config");
-  if (!vision) return;
-  const Quantity hidden = vision->size("vt_hidden_size|hidden_size", 1152),
-                 patch = vision->size("patch_size", 14);
-  const bool rms = vision->text("norm_type", "layernorm") == "rmsnorm";
-  const bool second = vision->text("mm_projector_type", "patchmerger") == "patchmergerv2";
-  Module tower{"vision_tower", "vision tower (MoonViT)", {}, {}, {}};
+// Kimi-VL and K2.5 have LayerNorms and biases everywhere; K3 RMSNorms, none, and attention of a width of its own.
+Module moonvit_tower(ConfigReader& vision, std::string path) {
+  const Quantity hidden = vision.size("vt_hidden_size|hidden_size", 1152),
+                 patch = vision.size("patch_size", 14);
+  const bool rms = vision.text("norm_type", "layernorm") == "rmsnorm";
+  Module tower{std::move(path), "vision tower (MoonViT)", {}, {}, {}};
   Tower start(tower, Part::vision);
   start.tensor("patch_embed.proj.weight", {hidden, 3, patch, patch});
-  if (vision->flag("patch_embed_proj_bias", true)) start.tensor("patch_embed.proj.bias", {hidden});
-  start.tensor("patch_embed.pos_emb.weight", {vision->size("init_pos_emb_height|pos_emb_height", 64),
-                                              vision->size("init_pos_emb_width|pos_emb_width", 64), hidden});
-  EncoderBlock block{hidden, vision->size("vt_intermediate_size|intermediate_size", 4304)};
+  if (vision.flag("patch_embed_proj_bias", true)) start.tensor("patch_embed.proj.bias", {hidden});
+  start.tensor("patch_embed.pos_emb.weight", {vision.size("init_pos_emb_height|pos_emb_height", 64),
+                                              vision.size("init_pos_emb_width|pos_emb_width", 64), hidden});
+  EncoderBlock block{hidden, vision.size("vt_intermediate_size|intermediate_size", 4304)};
   block.norm1 = "norm0", block.norm2 = "norm1", block.norm_bias = !rms;
-  block.qkv = "wqkv", block.o = "wo", block.attention_bias = vision->flag("attn_bias", true);
-  block.attention_width = vision->optional_size("qkv_hidden_size");
-  block.up = "mlp.fc0", block.down = "mlp.fc1", block.mlp_bias = vision->flag("linear_bias", true);
+  block.qkv = "wqkv", block.o = "wo", block.attention_bias = vision.flag("attn_bias", true);
+  block.attention_width = vision.optional_size("qkv_hidden_size");
+  block.up = "mlp.fc0", block.down = "mlp.fc1", block.mlp_bias = vision.flag("linear_bias", true);
   Module rest{"encoder", "last norm", {}, {}, {}};
   Tower(rest, Part::vision).norm("final_layernorm", hidden, !rms);
   tower.children = {
       encoder_blocks("encoder.blocks.{layer}",
-                     read_layers(*vision, "vt_num_hidden_layers|num_hidden_layers", 27), block, Part::vision),
+                     read_layers(vision, "vt_num_hidden_layers|num_hidden_layers", 27), block, Part::vision),
       std::move(rest)};
-  const auto merged = vision->numbers("merge_kernel_size");
-  config.require(!merged || (merged->size() == 2 && (*merged)[0] > 0 && (*merged)[1] > 0),
+  return tower;
+}
+
+Quantity moonvit_joined(ConfigReader& vision) {
+  const auto merged = vision.numbers("merge_kernel_size");
+  vision.require(!merged || (merged->size() == 2 && (*merged)[0] > 0 && (*merged)[1] > 0),
                  "vision_config.merge_kernel_size is not a list of two sizes");
-  const Quantity joined = Quantity(merged ? (*merged)[0] * (*merged)[1] : 4) * hidden;
+  return Quantity(merged ? (*merged)[0] * (*merged)[1] : 4) * vision.size("vt_hidden_size|hidden_size", 1152);
+}
+
+void add_moonvit(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden) {
+  TowerConfig vision(config, tree, "vision_config");
+  if (!vision) return;
+  const Quantity hidden = vision->size("vt_hidden_size|hidden_size", 1152), joined = moonvit_joined(*vision);
+  const bool second = vision->text("mm_projector_type", "patchmerger") == "patchmergerv2";
   Module projector{"mm_projector", "projector", {}, {}, {}};
   Tower into(projector, Part::projector);
   if (!second) into.norm("pre_norm", hidden, true);
   into.matrix("proj.0", joined, joined, !second).matrix("proj.2", joined, text_hidden, !second);
   if (second) into.norm("post_norm", text_hidden, false);
-  tree.towers.push_back(std::move(tower));
+  tree.towers.push_back(moonvit_tower(*vision, "vision_tower"));
   tree.towers.push_back(std::move(projector));
 }
 

@@ -1,0 +1,105 @@
+// The table of models that see whose code stands beside their weights (sighted_own_code.h).
+#include "core/model/families/sighted_own_code.h"
+
+#include "core/model/families/sighted.h"
+#include "core/model/families/sighted_parts.h"
+
+namespace assay::families {
+namespace {
+
+using Names = std::string_view;
+constexpr Names kH2o[] = {"H2OVLChatModel"}, kH2oTypes[] = {"h2ovl_chat"};
+constexpr Names kSkywork[] = {"SkyworkR1VChatModel", "SkyworkChatModel"}, kSkyworkTypes[] = {"skywork_chat"};
+constexpr Names kNvlm[] = {"NVLM_D"}, kNvlmTypes[] = {"NVLM_D"};
+constexpr Names kInternS1[] = {"InternS1ForConditionalGeneration"}, kInternS1Types[] = {"interns1"};
+constexpr Names kInternS1Pro[] = {"InternS1ProForConditionalGeneration"},
+                kInternS1ProTypes[] = {"interns1_pro"};
+constexpr Names kInternS2[] = {"InternS2PreviewForConditionalGeneration"},
+                kInternS2Types[] = {"intern_s2_preview", "interns2_preview"};
+constexpr Names kKimiVl[] = {"KimiVLForConditionalGeneration"}, kKimiVlTypes[] = {"kimi_vl"};
+constexpr Names kOpencua[] = {"OpenCUAForConditionalGeneration"}, kOpencuaTypes[] = {"opencua"};
+constexpr Names kKeye[] = {"KeyeForConditionalGeneration"}, kKeyeTypes[] = {"Keye"};
+constexpr Names kKeye15[] = {"KeyeVL1_5ForConditionalGeneration"}, kKeye15Types[] = {"KeyeVL1_5"};
+constexpr Names kDotsOcr[] = {"DotsOCRForCausalLM"}, kDotsOcrTypes[] = {"dots_ocr"};
+constexpr Names kOnevision2[] = {"LlavaOnevision2ForConditionalGeneration"},
+                kOnevision2Types[] = {"llava_onevision2"};
+constexpr Names kKanana[] = {"KananaVForConditionalGeneration"}, kKananaTypes[] = {"kanana-1.5-v"};
+constexpr Names kR[] = {"RForConditionalGeneration"}, kRTypes[] = {"R"};
+constexpr Names kBee[] = {"BeeForConditionalGeneration"}, kBeeTypes[] = {"bee"};
+constexpr Names kOvis[] = {"Ovis"}, kOvisTypes[] = {"ovis"};
+constexpr Names kOvis25[] = {"Ovis2_5", "Ovis2_6ForCausalLM", "Ovis2_6_MoeForCausalLM"},
+                kOvis25Types[] = {"ovis2_5", "ovis2_6", "ovis2_6_moe"};
+constexpr Names kMiniCpmVOwn[] = {"MiniCPMV"}, kMiniCpmVOwnTypes[] = {"minicpmv"};
+constexpr Names kMiniCpmO[] = {"MiniCPMO"}, kMiniCpmOTypes[] = {"minicpmo"};
+constexpr Names kNemotronVl[] = {"NemotronH_Nano_VL_V2"}, kNemotronVlTypes[] = {"NemotronH_Nano_VL_V2"};
+constexpr Names kSuperOmni[] = {"NemotronH_Super_Omni_Reasoning_V3"},
+                kSuperOmniTypes[] = {"NemotronH_Super_Omni_Reasoning_V3"};
+constexpr Names kLlamaNemotron[] = {"Llama_Nemotron_Nano_VL"},
+                kLlamaNemotronTypes[] = {"Llama_Nemotron_Nano_VL"};
+constexpr Names kNemotronEmbed[] = {"LlamaNemotronVLModel"}, kNemotronEmbedTypes[] = {"llama_nemotron_vl"};
+constexpr Names kSarashina[] = {"Sarashina2VisionForCausalLM"}, kSarashinaTypes[] = {"sarashina2_vision"};
+constexpr Names kEagle[] = {"Eagle2_5_VLForConditionalGeneration"}, kEagleTypes[] = {"eagle_2_5_vl"};
+
+// The language models of those whose configs are flat, or name a type of their own.
+Names text_is_llama(const ModelConfig&) {
+  return "llama";
+}
+Names text_is_qwen2(const ModelConfig&) {
+  return "qwen2";
+}
+Names text_is_qwen3(const ModelConfig&) {
+  return "qwen3";
+}
+Names text_is_qwen3_moe(const ModelConfig&) {
+  return "qwen3_moe";
+}
+Names text_is_qwen3_5_moe(const ModelConfig&) {
+  return "qwen3_5_moe";
+}
+
+constexpr auto kBehindLanguage = SightedNames::language_model_first;
+constexpr auto kBehindModel = SightedNames::model_first;
+constexpr auto kAsAlone = SightedNames::as_alone;
+constexpr auto kBehindLlm = SightedNames::llm;
+constexpr auto kDocumentTies = ModelConfig::Tied::document_first;
+constexpr Sighted kOwnCode[] = {
+    {"H2OVL", kH2o, kH2oTypes, kBehindLanguage, kDocumentTies, add_internvl_chat},
+    {"Skywork-R1V", kSkywork, kSkyworkTypes, kBehindLanguage, kDocumentTies, add_internvl_chat},
+    {"NVLM-D", kNvlm, kNvlmTypes, kBehindLanguage, kDocumentTies, add_nvlm},
+    {"Intern-S1", kInternS1, kInternS1Types, kBehindModel, kDocumentTies, add_intern_s1},
+    {"Intern-S1-Pro", kInternS1Pro, kInternS1ProTypes, kBehindModel, kDocumentTies, add_intern_s1_pro,
+     text_is_qwen3_moe, false},
+    {"Intern-S2", kInternS2, kInternS2Types, kBehindModel, kDocumentTies, add_intern_s2, text_is_qwen3_5_moe},
+    {"Kimi-VL", kKimiVl, kKimiVlTypes, kBehindLanguage, kDocumentTies, add_kimi_vl},
+    {"OpenCUA", kOpencua, kOpencuaTypes, kBehindLanguage, kDocumentTies, add_opencua, text_is_qwen2},
+    {"Keye-VL", kKeye, kKeyeTypes, kAsAlone, kDocumentTies, add_keye, text_is_qwen3},
+    {"Keye-VL 1.5", kKeye15, kKeye15Types, kAsAlone, kDocumentTies, add_keye_1_5, text_is_qwen3},
+    {"dots.ocr", kDotsOcr, kDotsOcrTypes, kAsAlone, kDocumentTies, add_dots_ocr, text_is_qwen2},
+    {"LLaVA-OneVision 2", kOnevision2, kOnevision2Types, kBehindModel, kDocumentTies, add_onevision2,
+     text_is_qwen3},
+    {"Kanana-1.5-V", kKanana, kKananaTypes, kBehindLanguage, kDocumentTies, add_kanana, text_is_llama},
+    {"R-4B", kR, kRTypes, kBehindLanguage, kDocumentTies, add_r},
+    {"Bee", kBee, kBeeTypes, kBehindLanguage, kDocumentTies, add_bee},
+    {"Ovis 1.6, 2, as published", kOvis, kOvisTypes, kBehindLlm, kDocumentTies, add_ovis},
+    {"Ovis 2.5, 2.6", kOvis25, kOvis25Types, kBehindLlm, kDocumentTies, add_ovis_2_5},
+    {"MiniCPM-V", kMiniCpmVOwn, kMiniCpmVOwnTypes, kBehindLlm, kDocumentTies, add_minicpm_v_own,
+     minicpm_v_text},
+    {"MiniCPM-o", kMiniCpmO, kMiniCpmOTypes, kBehindLlm, kDocumentTies, add_minicpm_o, minicpm_o_text},
+    {"Nemotron Nano VL 2", kNemotronVl, kNemotronVlTypes, kBehindLanguage, kDocumentTies, add_nemotron_vl},
+    {"Nemotron 3 Super Omni", kSuperOmni, kSuperOmniTypes, kBehindLanguage, kDocumentTies, add_nemotron_omni},
+    {"Llama Nemotron Nano VL", kLlamaNemotron, kLlamaNemotronTypes, kBehindLanguage, kDocumentTies,
+     add_llama_nemotron_vl},
+    {"Llama Nemotron Embed VL", kNemotronEmbed, kNemotronEmbedTypes, SightedNames::headless, kDocumentTies,
+     add_llama_nemotron_embed, text_is_llama, false},
+    {"Sarashina2 Vision", kSarashina, kSarashinaTypes, kBehindLlm, kDocumentTies, add_sarashina,
+     text_is_llama},
+    {"Eagle 2.5", kEagle, kEagleTypes, kBehindLanguage, kDocumentTies, add_eagle},
+};
+
+}  // namespace
+
+std::span<const Sighted> sighted_own_code() {
+  return kOwnCode;
+}
+
+}  // namespace assay::families

@@ -16,4 +16,7 @@ extern const Family kOlmoHybrid, kZamba, kZamba2, kLfm3, kKolibri1, kFlint, kGra
 extern const Family kDeepseekV1, kExaone3, kInternlm3, kOrion, kPanguEmbedded, kSolarPro, kTelechat2,
     kTelechat3, kTeleflm, kIquestcoder, kRnj1, kStep1, kNanbeige, kIquestloopcoder;
 
+// Language models that stand within models that hear, or see, and nowhere alone.
+extern const Family kVoxtralText;
+
 }  // namespace assay::families

@@ -225,6 +225,7 @@ constexpr const Family* kFamilies[] = {
     &kPanguUltraMoe,
     &kPanguProMoe2,
     &kMistralLarge3,
+    &kVoxtralText,
 };
 
 // Edits that turn one name into the other, letter case aside.

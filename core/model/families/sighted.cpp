@@ -434,9 +434,13 @@ std::string base_of(const ModuleTree& tree) {
 
 const Sighted* find_sighted(const ModelConfig& config) {
   if (config.nested_in().empty()) return nullptr;
-  for (const Sighted& sighted : kSighted) {
-    if (contains(sighted.architectures, config.architecture())) return &sighted;
-    if (config.architecture().empty() && contains(sighted.model_types, config.model_type())) return &sighted;
+  for (const std::span<const Sighted> table : {std::span<const Sighted>(kSighted), models_that_hear()}) {
+    for (const Sighted& sighted : table) {
+      if (!sighted.within.empty() && sighted.within != config.nested_in()) continue;
+      if (contains(sighted.architectures, config.architecture())) return &sighted;
+      if (config.architecture().empty() && contains(sighted.model_types, config.model_type()))
+        return &sighted;
+    }
   }
   return nullptr;
 }
@@ -453,6 +457,7 @@ void add_sight(const Sighted* sighted, const ModelConfig& config, ModuleTree& tr
                     {"language_model.lm_head.", "lm_head."},
                     {"vision_tower.", "model.vision_tower."},
                     {"vision_tower.", "vision_tower.vision_model."},
+                    {"audio_tower.", "model.audio_tower."},
                     {"multi_modal_projector.", "model.multi_modal_projector."},
                     {"image_newline", "model.image_newline"}};
   } else if (names == SightedNames::text_model) {

@@ -22,7 +22,12 @@ struct Sighted {
   ModelConfig::Tied tied = ModelConfig::Tied::document_first;
   // Adds what is beside the language model; `document` reads the document's own keys, beside text_config.
   void (*add_towers)(ConfigReader& document, ModuleTree& tree) = nullptr;
+  // Where the language model must stand ("thinker_config.text_config"), of an architecture that two codes save. "": anywhere.
+  std::string_view within = {};
 };
+
+// sighted_sound.cpp: the table of those that hear.
+std::span<const Sighted> models_that_hear();
 
 // By architecture, or by the document's model type where it names none. nullptr: not one of them.
 const Sighted* find_sighted(const ModelConfig& config);

@@ -17,6 +17,9 @@ extern const Family kDeepseekV1, kExaone3, kInternlm3, kOrion, kPanguEmbedded, k
     kTelechat3, kTeleflm, kIquestcoder, kRnj1, kStep1, kNanbeige, kIquestloopcoder;
 
 // Language models that stand within models that hear, or see, and nowhere alone.
-extern const Family kVoxtralText;
+extern const Family kVoxtralText, kOcrText;
+
+// Phi with eyes, Molmo, Kimi-Audio: own code; and Whisper.
+extern const Family kPhi3V, kPhi4Mm, kPhi4Siglip, kMolmo, kKimiAudio, kWhisper;
 
 }  // namespace assay::families

@@ -434,7 +434,8 @@ std::string base_of(const ModuleTree& tree) {
 
 const Sighted* find_sighted(const ModelConfig& config) {
   if (config.nested_in().empty()) return nullptr;
-  for (const std::span<const Sighted> table : {std::span<const Sighted>(kSighted), models_that_hear()}) {
+  for (const std::span<const Sighted> table :
+       {std::span<const Sighted>(kSighted), models_that_hear(), models_of_own_code()}) {
     for (const Sighted& sighted : table) {
       if (!sighted.within.empty() && sighted.within != config.nested_in()) continue;
       if (contains(sighted.architectures, config.architecture())) return &sighted;
@@ -465,6 +466,10 @@ void add_sight(const Sighted* sighted, const ModelConfig& config, ModuleTree& tr
   } else if (names == SightedNames::thinker) {
     rename(tree, base, "thinker." + base);
     rename(tree, "lm_head.", "thinker.lm_head.");
+  } else if (names == SightedNames::own) {
+    const std::string before(sighted->before);
+    rename(tree, base, before + base);
+    rename(tree, "lm_head.", before + "lm_head.");
   } else if (names == SightedNames::model_first) {
     rename(tree, base, second);
     tree.aliases = {{second, first}, {"lm_head.", "language_model.lm_head."}};

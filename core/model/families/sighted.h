@@ -13,7 +13,8 @@ namespace assay::families {
 // What names begin with in checkpoints: as releases before transformers 4.52 had them, and it still saves them
 // ("language_model.model.layers", "vision_tower"), or as later classes do ("model.language_model.layers",
 // "model.vision_tower"). Qwen's omni models keep the names of a language model alone, as a whole behind "thinker.".
-enum class SightedNames { language_model_first, model_first, text_model, as_alone, thinker };
+// Others keep them behind a word of their own (`before`).
+enum class SightedNames { language_model_first, model_first, text_model, as_alone, thinker, own };
 
 struct Sighted {
   std::string_view title;  // "LLaVA"
@@ -24,10 +25,12 @@ struct Sighted {
   void (*add_towers)(ConfigReader& document, ModuleTree& tree) = nullptr;
   // Where the language model must stand ("thinker_config.text_config"), of an architecture that two codes save. "": anywhere.
   std::string_view within = {};
+  std::string_view before = {};  // of SightedNames::own: "language."
 };
 
-// sighted_sound.cpp: the table of those that hear.
+// sighted_sound.cpp: the table of those that hear; sighted_own.cpp: of those whose checkpoints bring code of their own.
 std::span<const Sighted> models_that_hear();
+std::span<const Sighted> models_of_own_code();
 
 // By architecture, or by the document's model type where it names none. nullptr: not one of them.
 const Sighted* find_sighted(const ModelConfig& config);

@@ -1,6 +1,7 @@
 // The table of models that hear: a known language model behind an encoder of sound (sighted.cpp has those that see).
 #include "core/model/families/hearing.h"
 #include "core/model/families/omni.h"
+#include "core/model/families/sighted.h"
 #include "core/model/families/sighted_parts.h"
 #include "core/model/families/sound_towers.h"
 #include "core/model/families/towers.h"

@@ -20,6 +20,7 @@ import warnings
 
 import transformers
 
+from hearing_variants import make_hearing
 from make_module_oracle import build, checkpoint_tensors
 from sighted_variants import make_sighted
 from whole_variants import make_wholes
@@ -873,6 +874,7 @@ FAMILIES = {
 }
 FAMILIES.update(make_sighted(draw, decoder, flags))
 FAMILIES.update(make_wholes(draw, decoder, experts, kinds, flags))
+FAMILIES.update(make_hearing(draw, decoder, flags))
 
 
 def pattern(name):

@@ -65,6 +65,11 @@ def as_published(model, state):
     if kind == "nemotron_h_omni":  # what its batch norms have seen, and which tokens are summaries: no weights
         left_out = ("running_mean", "running_var", "num_batches_tracked", "summary_idxs")
         return {name: t for name, t in state.items() if not name.endswith(left_out)}
+    if kind in ("granite_speech", "granite_speech_plus"):  # what its batch norms have seen
+        left_out = ("running_mean", "running_var", "num_batches_tracked")
+        return {name: t for name, t in state.items() if not name.endswith(left_out)}
+    if kind in ("bart", "mbart"):  # zeros that are added to logits
+        return {name: t for name, t in state.items() if name != "final_logits_bias"}
     if kind == "olmo_hybrid":
         return as_olmo_hybrid(model.config, state)
     if kind == "qianfan_ocr":  # its reversal renames the language model too

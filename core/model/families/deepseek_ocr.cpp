@@ -56,8 +56,8 @@ std::optional<ModelConfig> part_of(const ModelConfig& vision, std::string_view o
   return vision.section(other);
 }
 
-// CLIP's blocks under other names. What CLIP made of pixels the model leaves aside, for it is given what SAM made of them.
-void add_deep_clip(const ModelConfig& vision, ModuleTree& tree, bool keeps_patches) {
+// CLIP's blocks under other names, and their width. What CLIP made of pixels the model leaves aside, for it is given what SAM made of them.
+Quantity add_deep_clip(const ModelConfig& vision, ModuleTree& tree, bool keeps_patches) {
   const auto part = part_of(vision, "clip-l-14-224", "encoder_config");
   const ModelConfig& keys = part ? *part : vision;
   ConfigReader clip(keys, "vision_config");
@@ -81,6 +81,7 @@ void add_deep_clip(const ModelConfig& vision, ModuleTree& tree, bool keeps_patch
   block.norm1 = "layer_norm1", block.norm2 = "layer_norm2", block.qkv = "self_attn.qkv_proj";
   tower.children = {encoder_blocks("transformer.layers.{layer}", depth, block, Part::vision)};
   add_tower(tree, std::move(tower));
+  return hidden;
 }
 
 // SAM's encoder and the convolutions behind it, which halve its grid twice. Returns the width of its output.
@@ -104,9 +105,9 @@ Quantity add_deep_sam(const ModelConfig& vision, ModuleTree& tree, std::uint64_t
 void add_ocr(ConfigReader& document, ModuleTree& tree, bool keeps_patches) {
   const auto vision = document.config().section("vision_config");
   document.require(vision.has_value(), "vision_config is missing");
-  add_deep_sam(*vision, tree, 1024);
-  add_deep_clip(*vision, tree, keeps_patches);
-  add_mlp_projector(document, tree, "model.projector", 2048);
+  const Quantity seen = add_deep_sam(*vision, tree, 1024);
+  const Quantity both = seen + add_deep_clip(*vision, tree, keeps_patches);
+  add_mlp_projector(document, tree, "model.projector", both.value());
   add_separators(tree, "model.");
 }
 
@@ -177,7 +178,7 @@ void add_deepseek_ocr2(ConfigReader& document, ModuleTree& tree) {
   document.require(vision.has_value(), "vision_config is missing");
   const Quantity hidden = add_deep_sam(*vision, tree, 896);
   add_reading_order(*vision, tree, hidden);
-  add_mlp_projector(document, tree, "model.projector", 896);
+  add_mlp_projector(document, tree, "model.projector", hidden.value());
   add_bare(tree, "model.view_seperator", {text_width(tree)});
 }
 

@@ -233,6 +233,15 @@ constexpr const Family* kFamilies[] = {
     &kMolmo,
     &kKimiAudio,
     &kWhisper,
+    &kBert,
+    &kRoberta,
+    &kModernBert,
+    &kT5,
+    &kMt5,
+    &kUmt5,
+    &kBart,
+    &kMbart,
+    &kStep3,
 };
 
 // Edits that turn one name into the other, letter case aside.

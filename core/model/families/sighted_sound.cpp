@@ -89,13 +89,13 @@ constexpr Names kVibevoiceAsr[] = {"VibeVoiceAsrForConditionalGeneration"},
 
 constexpr auto kHearFirst = SightedNames::language_model_first;
 constexpr auto kHearModel = SightedNames::model_first;
-constexpr auto kHearDocument = ModelConfig::Tied::document_first,
+constexpr auto kHearDocument = ModelConfig::Tied::document_first, kHearNever = ModelConfig::Tied::never,
                kHearTies = ModelConfig::Tied::document_ties;
 constexpr Sighted kHearing[] = {
-    {"Qwen2-Audio", kQwen2Audio, kQwen2AudioTypes, kHearFirst, kHearDocument, add_qwen2_audio},
-    {"Voxtral", kVoxtral, kVoxtralTypes, kHearFirst, kHearDocument, add_voxtral},
+    {"Qwen2-Audio", kQwen2Audio, kQwen2AudioTypes, kHearFirst, kHearNever, add_qwen2_audio},
+    {"Voxtral", kVoxtral, kVoxtralTypes, kHearFirst, kHearNever, add_voxtral},
     {"Voxtral Realtime", kVoxtralLive, kVoxtralLiveTypes, kHearFirst, kHearTies, add_voxtral_realtime},
-    {"Audio Flamingo 3, Music Flamingo", kFlamingo, kFlamingoTypes, kHearFirst, kHearDocument,
+    {"Audio Flamingo 3, Music Flamingo", kFlamingo, kFlamingoTypes, kHearFirst, kHearNever,
      add_audio_flamingo},
     {"GLM-ASR", kGlmAsr, kGlmAsrTypes, kHearFirst, kHearTies, add_glm_asr},
     {"Qwen3-ASR", kQwen3Asr, kQwen3AsrTypes, SightedNames::thinker, kHearDocument, add_qwen3_asr_own,
@@ -104,9 +104,9 @@ constexpr Sighted kHearing[] = {
     {"Fun-ASR-Nano", kFunAsrNano, kFunAsrNanoTypes, kHearModel, kHearTies, add_fun_asr_nano},
     {"MOSS-Transcribe-Diarize", kMossTranscribe, kMossTranscribeTypes, kHearModel, kHearTies,
      add_moss_transcribe},
-    {"OmniASR", kOmniAsr, kOmniAsrTypes, kHearModel, kHearDocument, add_omni_asr},
+    {"OmniASR", kOmniAsr, kOmniAsrTypes, kHearModel, kHearNever, add_omni_asr},
     {"Granite Speech", kGraniteSpeech, kGraniteSpeechTypes, kHearFirst, kHearTies, add_granite_speech},
-    {"VibeVoice-ASR", kVibevoiceAsr, kVibevoiceAsrTypes, kHearFirst, kHearDocument, add_vibevoice_asr},
+    {"VibeVoice-ASR", kVibevoiceAsr, kVibevoiceAsrTypes, kHearFirst, kHearNever, add_vibevoice_asr},
 };
 
 }  // namespace

@@ -11,17 +11,19 @@ using namespace blocks;
 constexpr std::uint64_t kDelayRank = 32;  // VoxtralRealtimeTextAdaRmsNorm: no key of the config says it
 
 void describe_voxtral_text(ConfigReader& config, ModuleTree& tree) {
-  LlamaKin kin = {.sizes = {.vocabulary = 32000,
-                            .hidden = 4096,
-                            .intermediate = 14336,
-                            .layers = 32,
-                            .heads = 32,
-                            .kv_heads = 8,
-                            .tied = true},
-                  .bias_keys = "",
-                  .windows = true,
-                  .window = 4096,
-                  .windowed = [](std::uint64_t) { return true; }};
+  // What VoxtralRealtimeConfig gives a text_config that is silent.
+  const LlamaKin kin = {.sizes = {.vocabulary = 131072,
+                                  .hidden = 3072,
+                                  .intermediate = 9216,
+                                  .layers = 26,
+                                  .heads = 32,
+                                  .kv_heads = 8,
+                                  .head_dim = 128,
+                                  .tied = true},
+                        .bias_keys = "",
+                        .windows = true,
+                        .window = 8192,
+                        .windowed = [](std::uint64_t) { return true; }};
   describe_kin(config, tree, kin);
   const Quantity hidden("hidden_size", tree.hidden_size);
   for (Module& module : tree.modules) {

@@ -159,6 +159,15 @@ def make_hearing(draw, decoder, flags):
         language = ocr_text("deepseek_ocr2_text")
         return {"text_config": language, "vision_config": {**vision, "model_type": "deepseek_ocr2_vision"}}
 
+    def unlimited_ocr():
+        eyes, heads, size = sam("unlimited_ocr_sam_vision_model"), draw.randint(1, 3), draw.randint(2, 5)
+        clip = {"hidden_size": 4 * heads, "intermediate_size": 16 * heads, "num_attention_heads": heads}
+        clip.update(num_hidden_layers=draw.randint(1, 3), patch_size=size, image_size=size * draw.randint(2, 5))
+        eyes["downsample_channels"][1] = clip["hidden_size"]  # it stands in for CLIP's own patches
+        vision = {"sam_config": eyes, "encoder_config": {**clip, "model_type": "unlimited_ocr_vision_encoder"}}
+        language = ocr_text("unlimited_ocr_text")
+        return {"text_config": language, "vision_config": {**vision, "model_type": "unlimited_ocr_vision"}}
+
     def encoder_of_text(**more):
         config = {key: value for key, value in decoder(head_dim=False, kv_heads=False).items()}
         config.pop("tie_word_embeddings")
@@ -209,6 +218,7 @@ def make_hearing(draw, decoder, flags):
         "vibevoice_asr": ("VibeVoiceAsrForConditionalGeneration", vibevoice_asr),
         "whisper": ("WhisperForConditionalGeneration", whisper),
         "deepseek_ocr2": ("DeepseekOcr2ForConditionalGeneration", deepseek_ocr2),
+        "unlimited_ocr": ("UnlimitedOcrForConditionalGeneration", unlimited_ocr),
         "bert": (draw.choice(["BertModel", "BertForMaskedLM", "BertForSequenceClassification"]), bert),
         "roberta": (draw.choice(["RobertaModel", "RobertaForMaskedLM", "RobertaForSequenceClassification"]), roberta),
         "xlm-roberta": ("XLMRobertaForSequenceClassification", roberta),

@@ -208,6 +208,7 @@ void describe_ocr_text(ConfigReader& config, ModuleTree& tree) {
                     .shared = 2,
                     .dense_first_keys = "first_k_dense_replace",
                     .dense_first = unlimited ? 1U : 0U};
+  experts.names.shared_bias = config.flag("mlp_bias", false);
   kin.experts = experts;
   describe_kin(config, tree, kin);
 }

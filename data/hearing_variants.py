@@ -203,7 +203,19 @@ def make_hearing(draw, decoder, flags):
             config[side + "_attention_heads"] = draw.choice([1, 2, 4])
         return {**config, "max_position_embeddings": draw.randint(5, 60), "forced_eos_token_id": 2}
 
+    def florence2():
+        language = {**bart(), "model_type": "bart"}
+        stages = draw.randint(1, 3)
+        vision = {"embed_dim": [4 * draw.randint(1, 5) for _ in range(stages)], "depths": [draw.randint(1, 2) for _ in range(stages)]}
+        vision.update(patch_size=[draw.randint(2, 5) for _ in range(stages)], patch_stride=[2] * stages)
+        vision.update(patch_padding=[1] * stages, patch_prenorm=[chance() for _ in range(stages)])
+        vision.update(num_heads=[2] * stages, num_groups=[2] * stages, in_channels=draw.randint(1, 3))
+        vision.update(projection_dim=language["d_model"], max_temporal_embeddings=draw.randint(3, 9))
+        vision.update(max_position_embeddings=draw.randint(5, 20), mlp_ratio=draw.choice([2.0, 3.5, 4.0]))
+        return {"text_config": language, "vision_config": flags(vision, "qkv_bias")}
+
     return {
+        "florence2": ("Florence2ForConditionalGeneration", florence2),
         "qwen2_audio": ("Qwen2AudioForConditionalGeneration", qwen2_audio),
         "voxtral": ("VoxtralForConditionalGeneration", voxtral),
         "voxtral_realtime": ("VoxtralRealtimeForConditionalGeneration", voxtral_realtime),

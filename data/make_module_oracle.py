@@ -68,6 +68,9 @@ def as_published(model, state):
     if kind in ("granite_speech", "granite_speech_plus"):  # what its batch norms have seen
         left_out = ("running_mean", "running_var", "num_batches_tracked")
         return {name: t for name, t in state.items() if not name.endswith(left_out)}
+    if kind == "florence2":  # sines, and zeros that are added to logits
+        left_out = ("pos_idx_to_embed", "final_logits_bias")
+        return {name: t for name, t in state.items() if not name.endswith(left_out)}
     if kind in ("bart", "mbart"):  # zeros that are added to logits
         return {name: t for name, t in state.items() if name != "final_logits_bias"}
     if kind == "olmo_hybrid":

@@ -107,6 +107,11 @@ TEST(SeeingTotals, AreNearWhatCardsSay) {
       "num_key_value_heads": 4, "kimia_mimo_layers": 6, "kimia_adaptor_input_dim": 5120})");
   EXPECT_EQ(count(kimi).all(), 9'766'334'464U);
   EXPECT_EQ(kimi.not_counted.size(), 1U);
+  // mispeech/midashenglm-7b: 8.3B
+  const ModuleTree dasheng = described(R"({"architectures": ["MiDashengLMModel"], "text_config":
+      {"model_type": "qwen2_5_omni_text"}, "audio_encoder_config": {"embed_dim": 1280, "depth": 32,
+      "target_length": 1008, "patch_size": [64, 4], "patch_stride": [64, 4]}})");
+  EXPECT_EQ(count(dasheng).all(), 8'281'739'904U);
   // allenai/Molmo-7B-D-0924: 8.02B
   const ModuleTree molmo = described(R"({"architectures": ["MolmoForCausalLM"], "vocab_size": 152064,
       "hidden_size": 3584, "intermediate_size": 37888, "num_hidden_layers": 28, "num_attention_heads": 28,
@@ -192,6 +197,10 @@ TEST(SeeingTotals, RefuseWhatIsNotDescribed) {
           "use_fused_vision_backbone": false})",
       R"({"architectures": ["OpenVLAForActionPrediction"], "text_config": {"model_type": "llama"},
           "timm_model_ids": ["vit_large_patch14_clip_336.openai"]})",
+      R"({"architectures": ["Florence2ForConditionalGeneration"], "text_config": {"model_type": "bart"},
+          "vision_config": {"dim_embed": [128]}})",
+      R"({"architectures": ["MiDashengLMModel"], "text_config": {"model_type": "qwen2_5_omni_text"},
+          "audio_encoder_config": {"n_mels": 8}})",
       R"({"architectures": ["UltravoxModel"], "text_config": {"model_type": "llama"}, "audio_config": {},
           "num_projector_layers": 2})",
       R"({"architectures": ["Phi3VForCausalLM"]})",

@@ -371,6 +371,7 @@ constexpr Names kLfm3Vl[] = {"Lfm3VlForConditionalGeneration"}, kLfm3VlTypes[] =
 constexpr Names kInklingWhole[] = {"InklingForConditionalGeneration"},
                 kInklingWholeTypes[] = {"inkling_mm_model"};
 
+constexpr Names kFlorence2[] = {"Florence2ForConditionalGeneration"}, kFlorence2Types[] = {"florence2"};
 constexpr Names kHyV4Vl[] = {"HYV4VLForConditionalGeneration"}, kHyV4VlTypes[] = {"hy_v4_vl"};
 
 constexpr auto kFirst = SightedNames::language_model_first;
@@ -415,6 +416,7 @@ constexpr Sighted kSighted[] = {
     {"Nemotron 3 Omni", kNemotronOmni, kNemotronOmniTypes, kFirst, kDocument, add_nemotron_omni},
     {"Inkling", kInklingWhole, kInklingWholeTypes, SightedNames::as_alone, kDocument, add_inkling_towers},
     {"LFM3-VL", kLfm3Vl, kLfm3VlTypes, kModel, kDocument, add_lfm3_vl},
+    {"Florence-2", kFlorence2, kFlorence2Types, kModel, ModelConfig::Tied::document_ties, add_florence2},
     {"HY4 with vision", kHyV4Vl, kHyV4VlTypes, SightedNames::as_alone, kDocument, add_hy_v4_vision},
     {"Ovis2", kOvis2, kOvis2Types, kModel, kDocument, add_ovis2},
     {"HyperCLOVA X with vision", kHyperclovax, kHyperclovaxTypes, kModel, kDocument, add_hyperclovax},

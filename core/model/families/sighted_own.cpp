@@ -68,7 +68,66 @@ void add_openvla(ConfigReader& document, ModuleTree& tree) {
   add_tower(tree, std::move(projector));
 }
 
+// A side, or two of them.
+std::pair<Quantity, Quantity> sides_of(ConfigReader& audio, const std::string& key, std::uint64_t published) {
+  if (!audio.is_list(key)) {
+    const Quantity side = audio.size(key, published);
+    return {side, side};
+  }
+  const auto sides = audio.numbers(key);
+  audio.require(sides && sides->size() == 2 && (*sides)[0] > 0 && (*sides)[1] > 0, key + " is not two sides");
+  return {Quantity((*sides)[0]), Quantity((*sides)[1])};
+}
+
+// Dasheng: a ViT over patches of the spectrum, with a table of places along time and one along frequency.
+Module dasheng_tower(ConfigReader& audio, const Quantity& width) {
+  const auto [high, long_side] = sides_of(audio, "patch_size", 16);
+  const auto [step_up, step_on] = sides_of(audio, "patch_stride", 16);
+  const Quantity bins = audio.size("n_mels", 64), length = audio.size("target_length", 1012);
+  audio.require(bins.value() >= step_up.value() && length.value() >= step_on.value(),
+                "patch_stride is larger than the spectrum");
+  const Quantity wide("embed_dim × mlp_ratio",
+                      static_cast<std::uint64_t>(static_cast<double>(width.value()) *
+                                                 audio.real("mlp_ratio", 4, 1e-3, 1024)));
+  const bool scaled = audio.optional_real("init_values").has_value(), bias = audio.flag("qkv_bias", true);
+  Module tower{"audio_encoder", "encoder of sound (Dasheng)", {}, {}, {}};
+  Tower(tower, Part::audio)
+      .norm("init_bn", bins, true)
+      .tensor("patch_embed.proj.weight", {width, audio.size("input_channels", 1), high, long_side})
+      .tensor("patch_embed.proj.bias", {width})
+      .tensor("time_pos_embed", {1, width, 1, {"target_length / stride", length.value() / step_on.value()}})
+      .tensor("freq_pos_embed", {1, width, {"n_mels / stride", bins.value() / step_up.value()}, 1})
+      .norm("norm", width, true);
+  for (const char* seen : {"init_bn.running_mean", "init_bn.running_var"})
+    add_buffer(tower, seen, {bins.value()});
+  add_buffer(tower, "init_bn.num_batches_tracked", {});
+  Module blocks = layers("blocks.{layer}", "blocks", all_layers(read_layers(audio, "depth", 12)));
+  Tower block(blocks, Part::audio);
+  block.norm("norm1", width, true)
+      .matrix("attn.qkv", width, Quantity(3) * width, bias)
+      .matrix("attn.proj", width, width, true)
+      .norm("norm2", width, true)
+      .matrix("mlp.fc1", width, wide, true)
+      .matrix("mlp.fc2", wide, width, true);
+  if (scaled) block.tensor("ls1.gamma", {width}).tensor("ls2.gamma", {width});
+  tower.children = {std::move(blocks)};
+  return tower;
+}
+
+void add_midasheng(ConfigReader& document, ModuleTree& tree) {
+  TowerConfig audio(document, tree, "audio_encoder_config");
+  if (!audio) return;
+  const Quantity width = audio->size("embed_dim", 768), out = text_width(tree);
+  add_tower(tree, dasheng_tower(*audio, width));
+  Module projector{"audio_projector.net", "projector", {}, {}, {}};
+  Tower(projector, Part::projector)
+      .matrix("0", width * document.size("subsample_factor", 5), out, true)
+      .matrix("2", out, out, true);
+  add_tower(tree, std::move(projector));
+}
+
 using Names = std::string_view;
+constexpr Names kMidasheng[] = {"MiDashengLMModel"}, kMidashengTypes[] = {"midashenglm"};
 constexpr Names kStep3Vl[] = {"Step3VLForConditionalGeneration"}, kStep3VlTypes[] = {"step3_vl"};
 constexpr Names kOpenVla[] = {"OpenVLAForActionPrediction"}, kOpenVlaTypes[] = {"openvla"};
 constexpr Names kDeepseekVl2[] = {"DeepseekVLV2ForCausalLM"}, kDeepseekVl2Types[] = {"deepseek_vl_v2"};
@@ -91,6 +150,8 @@ constexpr Sighted kOwnCodeModels[] = {
     {"DeepSeek-OCR-2", kDeepseekOcr2, kDeepseekOcr2Types, SightedNames::as_alone, kOwnDocument,
      add_deepseek_ocr2},
     {"Step 3 with vision", kStep3Vl, kStep3VlTypes, SightedNames::as_alone, kOwnDocument, add_step3_eyes},
+    {"MiDashengLM", kMidasheng, kMidashengTypes, SightedNames::own, kOwnDocument, add_midasheng, "",
+     "decoder."},
     {"OpenVLA", kOpenVla, kOpenVlaTypes, SightedNames::own, kOwnDocument, add_openvla, "", "language_model."},
     {"Ultravox", kUltravox, kUltravoxTypes, SightedNames::own, kOwnDocument, add_ultravox, "",
      "language_model."},

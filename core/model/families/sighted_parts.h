@@ -38,7 +38,8 @@ void add_ovis2(ConfigReader& document, ModuleTree& tree);
 // lfm3_vl.cpp, inkling_towers.cpp
 void add_lfm3_vl(ConfigReader& document, ModuleTree& tree);
 void add_inkling_towers(ConfigReader& document, ModuleTree& tree);
-// hy_v4_vision.cpp
+// florence2.cpp, hy_v4_vision.cpp
+void add_florence2(ConfigReader& document, ModuleTree& tree);
 void add_hy_v4_vision(ConfigReader& document, ModuleTree& tree);
 // mistral_vision.cpp
 void add_mistral_vision(ConfigReader& config, ModuleTree& tree);

@@ -292,7 +292,8 @@ bool contains(std::span<const std::string_view> names, std::string_view name) {
 // A multimodal model may hold a language model that is known: which, or nullptr. DeepSeek-V2's class without latent
 // attention has the first DeepSeek's tensors.
 const Family* family_of_language_model(const ModelConfig& config) {
-  if (config.nested_in().empty()) return nullptr;
+  const auto type = config.text().find("model_type");
+  if (config.nested_in().empty() || (type != config.text().end() && !type->is_string())) return nullptr;
   const ModelConfig inner = config.language_model(ModelConfig::Tied::document_first);
   const auto latent = inner.text().find("use_mla");
   const bool first_deepseek =

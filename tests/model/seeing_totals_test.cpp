@@ -197,6 +197,8 @@ TEST(SeeingTotals, RefuseWhatIsNotDescribed) {
           "use_fused_vision_backbone": false})",
       R"({"architectures": ["OpenVLAForActionPrediction"], "text_config": {"model_type": "llama"},
           "timm_model_ids": ["vit_large_patch14_clip_336.openai"]})",
+      R"({"architectures": ["OmniASRForConditionalGeneration"], "text_config": {"model_type": "llama"},
+          "audio_config": {"conv_dim": [0], "conv_kernel": [2]}})",
       R"({"architectures": ["Florence2ForConditionalGeneration"], "text_config": {"model_type": "bart"},
           "vision_config": {"dim_embed": [128]}})",
       R"({"architectures": ["MiDashengLMModel"], "text_config": {"model_type": "qwen2_5_omni_text"},

@@ -1,6 +1,6 @@
 #include "core/model/families/sound_towers.h"
 
-#include <nlohmann/json.hpp>
+#include <algorithm>
 
 #include "core/model/families/hearing.h"
 #include "core/model/families/sighted_parts.h"
@@ -136,6 +136,10 @@ void add_omni_asr(ConfigReader& document, ModuleTree& tree) {
       audio->numbers("conv_kernel").value_or(std::vector<std::uint64_t>{10, 3, 3, 3, 3, 2, 2});
   audio->require(!channels.empty() && channels.size() == kernels.size(),
                  "conv_dim and conv_kernel are not of one length");
+  const auto is_zero = [](std::uint64_t n) { return n == 0; };
+  audio->require(std::none_of(channels.begin(), channels.end(), is_zero) &&
+                     std::none_of(kernels.begin(), kernels.end(), is_zero),
+                 "conv_dim or conv_kernel holds a 0");
   const bool bias = audio->flag("conv_bias", true);
   const Quantity spread = audio->quotient(hidden, audio->size("num_conv_pos_embedding_groups", 16),
                                           "hidden_size / num_conv_pos_embedding_groups");
@@ -201,6 +205,7 @@ Module vibevoice_encoder(ConfigReader& audio, std::string path, std::uint64_t hi
     audio.require(depths[i] <= kMostBlocks, "depths asks for more than 1000 blocks");
     const std::string stage = i == 0 ? "stem" : "conv_layers." + std::to_string(i - 1);
     if (i > 0) {
+      audio.require(ratios[i - 1] > 0, "downsampling_ratios holds a 0");
       const Quantity doubled = Quantity(2) * width;
       tower.tensor(stage + ".conv.conv.weight", {doubled, width, Quantity(2) * Quantity(ratios[i - 1])})
           .tensor(stage + ".conv.conv.bias", {doubled});

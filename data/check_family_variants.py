@@ -20,6 +20,7 @@ import warnings
 
 import transformers
 
+from hearing_variants import make_hearing
 from make_module_oracle import build, checkpoint_tensors
 from sighted_variants import make_sighted
 from whole_variants import make_wholes
@@ -663,6 +664,18 @@ def qwen4_exp():
     return flags(config, "attention_bias")
 
 
+def hy_v4_vl():
+    heads = draw.choice([1, 2, 4])
+    vision = {"hidden_size": 4 * heads * draw.randint(1, 3), "num_attention_heads": heads, "patch_size": draw.randint(2, 5)}
+    vision.update(intermediate_size=draw.randint(5, 40), num_hidden_layers=draw.randint(1, 4), num_channels=draw.randint(1, 3))
+    vision.update(out_hidden_size=draw.randint(5, 40), spatial_merge_size=draw.randint(1, 3))
+    vision["max_image_size"] = vision["patch_size"] * draw.randint(2, 6) + draw.randint(0, 1)
+    text = {key: value for key, value in hy_v4().items() if key != "tie_word_embeddings"}
+    rope = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [text["qk_rope_head_dim"] // 2, 0, 0]}
+    text["rope_parameters"] = rope
+    return {"text_config": {**text, "model_type": "hy_v4_vl_text"}, "vision_config": vision, "tie_word_embeddings": chance()}
+
+
 def inkling():
     config = sparse_kinds(experts(decoder(), "n_routed_experts", shared="n_shared_experts"))
     config.update(swa_num_attention_heads=config["num_key_value_heads"] * 2, head_dim=draw.choice([4, 6, 8]))
@@ -850,6 +863,7 @@ FAMILIES = {
     "granitemoe_swa": ("GraniteMoeSWAForCausalLM", granitemoe_swa),
     "axk2": ("AXK2ForCausalLM", axk2),
     "hy_v4": ("HYV4ForCausalLM", hy_v4),
+    "hy_v4_vl": ("HYV4VLForConditionalGeneration", hy_v4_vl),
     "opt": ("OPTForCausalLM", opt),
     "persimmon": ("PersimmonForCausalLM", simple("qk_layernorm", head_dim=False, kv_heads=False)),
     "phi": ("PhiForCausalLM", simple("qk_layernorm", head_dim=False)),
@@ -873,6 +887,7 @@ FAMILIES = {
 }
 FAMILIES.update(make_sighted(draw, decoder, flags))
 FAMILIES.update(make_wholes(draw, decoder, experts, kinds, flags))
+FAMILIES.update(make_hearing(draw, decoder, flags))
 
 
 def pattern(name):

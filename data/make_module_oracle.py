@@ -65,18 +65,32 @@ def as_published(model, state):
     if kind == "nemotron_h_omni":  # what its batch norms have seen, and which tokens are summaries: no weights
         left_out = ("running_mean", "running_var", "num_batches_tracked", "summary_idxs")
         return {name: t for name, t in state.items() if not name.endswith(left_out)}
+    if kind in ("granite_speech", "granite_speech_plus"):  # what its batch norms have seen
+        left_out = ("running_mean", "running_var", "num_batches_tracked")
+        return {name: t for name, t in state.items() if not name.endswith(left_out)}
+    if kind == "florence2":  # sines, and zeros that are added to logits
+        left_out = ("pos_idx_to_embed", "final_logits_bias")
+        return {name: t for name, t in state.items() if not name.endswith(left_out)}
+    if kind in ("bart", "mbart"):  # zeros that are added to logits
+        return {name: t for name, t in state.items() if name != "final_logits_bias"}
     if kind == "olmo_hybrid":
         return as_olmo_hybrid(model.config, state)
     if kind == "qianfan_ocr":  # its reversal renames the language model too
         return {name.replace("language_model.model.encoder.", "language_model.model."): t for name, t in state.items()}
-    if kind == "hy_v4":  # whose reversal puts what was dropped elsewhere, and renames the gates of MLPs too
-        return {re.sub(r"hc_pre\.(hc_\w+_layer)\.", r"\1.hc_pre.", name).replace(".hc_pre.hc_head.", ".hc_head.")
-                if ".hc_pre." in name else re.sub(r"(mlp|shared_experts)\.linear_gate", r"\1.gate_proj", name): t
-                for name, t in state.items()}
+    if kind in ("hy_v4", "hy_v4_vl"):
+        return {as_hy_v4(name): tensor for name, tensor in state.items()}
     if kind == "kimi_linear":  # the dense MLP is no mixture
         dense = re.compile(r"block_sparse_moe\.(gate|up|down)_proj\.")
         return {dense.sub(r"mlp.\1_proj.", name): t for name, t in state.items()}
     return state
+
+
+# Its reversal puts what was dropped elsewhere, and renames the gates of MLPs too.
+def as_hy_v4(name):
+    if ".hc_pre." not in name:
+        return re.sub(r"(mlp|shared_experts)\.linear_gate", r"\1.gate_proj", name)
+    name = re.sub(r"hc_pre\.(hc_\w+_layer)\.", r"\1.hc_pre.", name)
+    return name.replace(".hc_pre.hc_head.", ".hc_head.").replace(".hc_head.hc_pre.", ".hc_head.")
 
 
 # Only layers of linear attention name their norms so, and the convolutions of q, k and v are as wide as these: the

@@ -145,6 +145,8 @@ ModelConfig ModelConfig::language_model(Tied tied) const {
   const ParsedJson* inner_tied = member(own, kTied);
   const bool keeps = tied == Tied::either && inner_tied != nullptr && *inner_tied == true;
   if (outer != nullptr && !keeps) own[kTied] = *outer;
+  if (outer == nullptr && tied == Tied::document_ties) own[kTied] = true;
+  if (tied == Tied::never) own[kTied] = false;
   constexpr std::string_view kPrediction = "mtp_config";  // Inkling's layers for it, told beside the text
   const ParsedJson* prediction = member(*document_, kPrediction);
   if (prediction != nullptr && !own.contains(kPrediction)) own[kPrediction] = *prediction;

@@ -86,8 +86,9 @@ class ModelConfig {
   // entry is no object.
   std::vector<ModelConfig> text_sections(std::string_view key) const;
   // The object that describes the language model, as if it were a config of its own: with its own architecture and type.
-  // Whether embeddings are tied the document says where it says anything; or either of the two may.
-  enum class Tied { document_first, either };
+  // Whether embeddings are tied the document says where it says anything; or either of the two may; or the document's
+  // class ties them where it is silent, whatever text_config says; or the class ties nothing, whatever is said.
+  enum class Tied { document_first, either, document_ties, never };
   ModelConfig language_model(Tied tied) const;
   // The document's own keys, beside text_config and its like.
   ModelConfig document_only() const;

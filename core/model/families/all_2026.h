@@ -16,4 +16,13 @@ extern const Family kOlmoHybrid, kZamba, kZamba2, kLfm3, kKolibri1, kFlint, kGra
 extern const Family kDeepseekV1, kExaone3, kInternlm3, kOrion, kPanguEmbedded, kSolarPro, kTelechat2,
     kTelechat3, kTeleflm, kIquestcoder, kRnj1, kStep1, kNanbeige, kIquestloopcoder;
 
+// Language models that stand within models that hear, or see, and nowhere alone.
+extern const Family kVoxtralText, kOcrText;
+
+// Phi with eyes, Molmo, Kimi-Audio: own code; and Whisper.
+extern const Family kPhi3V, kPhi4Mm, kPhi4Siglip, kMolmo, kKimiAudio, kWhisper, kStep3;
+
+// Encoders of text, and what reads with one and writes with a decoder.
+extern const Family kBert, kRoberta, kModernBert, kT5, kMt5, kUmt5, kBart, kMbart;
+
 }  // namespace assay::families

@@ -184,7 +184,8 @@ Hyperparameters forward_hy_v4(ConfigReader& config, const ModuleTree& tree) {
 }
 
 constexpr std::string_view kAxk2Architectures[] = {"AXK2ForCausalLM"}, kAxk2Types[] = {"axk2"};
-constexpr std::string_view kHyV4Architectures[] = {"HYV4ForCausalLM"}, kHyV4Types[] = {"hy_v4"};
+constexpr std::string_view kHyV4Architectures[] = {"HYV4ForCausalLM"},
+                           kHyV4Types[] = {"hy_v4", "hy_v4_vl_text"};
 
 }  // namespace
 

@@ -40,17 +40,20 @@ Module last_norm(const std::string& name, const Quantity& hidden) {
 
 }  // namespace
 
-Module clip_tower(ConfigReader& vision, std::string path) {
-  const Quantity hidden = vision.size("hidden_size", 768), patch = side_of(vision, "patch_size", 32);
+Module clip_tower(ConfigReader& vision, std::string path, const ClipClass& defaults) {
+  const Quantity hidden = vision.size("hidden_size", defaults.hidden),
+                 patch = side_of(vision, "patch_size", defaults.patch);
   Module tower{std::move(path), "vision tower (CLIP)", {}, {}, {}};
   Tower(tower, Part::vision)
       .tensor("embeddings.class_embedding", {hidden})
       .tensor("embeddings.patch_embedding.weight", {hidden, vision.size("num_channels", 3), patch, patch})
-      .tensor("embeddings.position_embedding.weight", {patches_of(vision, 224, 32) + Quantity(1), hidden})
+      .tensor("embeddings.position_embedding.weight",
+              {patches_of(vision, defaults.image, defaults.patch) + Quantity(1), hidden})
       .norm("pre_layrnorm", hidden, true);  // as CLIP spells it
   tower.children = {
-      encoder_blocks("encoder.layers.{layer}", read_layers(vision, "num_hidden_layers", 12),
-                     siglip_block(hidden, vision.size("intermediate_size", 3072)), Part::vision),
+      encoder_blocks("encoder.layers.{layer}", read_layers(vision, "num_hidden_layers", defaults.layers),
+                     siglip_block(hidden, vision.size("intermediate_size", defaults.intermediate)),
+                     Part::vision),
       last_norm("post_layernorm", hidden)};
   return tower;
 }

@@ -8,8 +8,13 @@
 
 namespace assay::families {
 
-// CLIPVisionConfig: a class token, norms before and behind the blocks.
-Module clip_tower(ConfigReader& vision, std::string path);
+// CLIPVisionConfig: a class token, norms before and behind the blocks. Some models name a CLIP and tell none of its sizes.
+struct ClipClass {
+  std::uint64_t hidden = 768, patch = 32, image = 224, intermediate = 3072, layers = 12;
+};
+inline constexpr ClipClass kClipLarge336 = {
+    .hidden = 1024, .patch = 14, .image = 336, .intermediate = 4096, .layers = 24};
+Module clip_tower(ConfigReader& vision, std::string path, const ClipClass& defaults = {});
 // SiglipVisionConfig; Siglip2's keeps patches flat, as rows of a matrix, and a number of positions of its own; Idefics3's
 // has larger ones.
 enum class SiglipPatches { squares, flat };

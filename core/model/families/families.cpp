@@ -226,6 +226,23 @@ constexpr const Family* kFamilies[] = {
     &kPanguUltraMoe,
     &kPanguProMoe2,
     &kMistralLarge3,
+    &kVoxtralText,
+    &kOcrText,
+    &kPhi3V,
+    &kPhi4Mm,
+    &kPhi4Siglip,
+    &kMolmo,
+    &kKimiAudio,
+    &kWhisper,
+    &kBert,
+    &kRoberta,
+    &kModernBert,
+    &kT5,
+    &kMt5,
+    &kUmt5,
+    &kBart,
+    &kMbart,
+    &kStep3,
 };
 
 // Edits that turn one name into the other, letter case aside.
@@ -273,13 +290,23 @@ bool contains(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// A multimodal model may hold a language model that is known: which, or nullptr.
+// A multimodal model may hold a language model that is known: which, or nullptr. DeepSeek-V2's class without latent
+// attention has the first DeepSeek's tensors.
 const Family* family_of_language_model(const ModelConfig& config) {
   const auto type = config.text().find("model_type");
-  const bool nested = !config.nested_in().empty();
-  if (nested && type != config.text().end() && type->is_string()) {
+  if (!config.nested_in().empty() && (type == config.text().end() || type->is_string())) {
+    const ModelConfig inner = config.language_model(ModelConfig::Tied::document_first);
+    const auto latent = inner.text().find("use_mla");
+    const bool first_deepseek =
+        latent != inner.text().end() && *latent == false &&
+        (inner.model_type() == "deepseek_v2" || contains(kDeepseekV2.architectures, inner.architecture()));
+    if (first_deepseek) return &kDeepseekV1;
     for (const Family* family : kFamilies) {
-      if (contains(family->model_types, type->get_ref<const std::string&>())) return family;
+      if (contains(family->model_types, inner.model_type())) return family;
+    }
+    // Some name its class alone.
+    for (const Family* family : kFamilies) {
+      if (inner.model_type().empty() && contains(family->architectures, inner.architecture())) return family;
     }
   }
   const families::Sighted* sighted = families::find_sighted(config);

@@ -2,6 +2,7 @@
 #include "core/model/families/omni.h"
 
 #include "core/model/families/all.h"
+#include "core/model/families/hearing.h"
 #include "core/model/families/seeing_forward.h"
 #include "core/model/families/sparse_layers.h"
 #include "core/model/families/towers.h"
@@ -51,64 +52,17 @@ void describe_omni3_text(ConfigReader& config, ModuleTree& tree) {
   tree.attention.push_back(geometry(a, all_layers(d.layers)));
 }
 
-// Whisper's blocks, whose keys have a bias in Qwen3-Omni alone.
-Module hearing_blocks(ConfigReader& audio, const Quantity& width, bool key_bias) {
-  const Quantity wide = audio.size("encoder_ffn_dim", 5120);
-  Module blocks = layers("layers.{layer}", "blocks",
-                         all_layers(read_layers(audio, "encoder_layers|num_hidden_layers", 32)));
-  Tower(blocks, Part::audio)
-      .norm("self_attn_layer_norm", width, true)
-      .matrix("self_attn.q_proj", width, width, true)
-      .matrix("self_attn.k_proj", width, width, key_bias)
-      .matrix("self_attn.v_proj", width, width, true)
-      .matrix("self_attn.out_proj", width, width, true)
-      .norm("final_layer_norm", width, true)
-      .matrix("fc1", width, wide, true)
-      .matrix("fc2", wide, width, true);
-  return blocks;
-}
-
+// Whisper's encoder without a table of places.
 void add_hearing(ConfigReader& document, ModuleTree& tree, const std::string& before) {
   TowerConfig audio(document, tree, "audio_config");
   if (!audio) return;
-  const Quantity width = audio->size("d_model", 1280), out = audio->size("output_dim", 3584);
-  Module tower{before + "audio_tower", "audio tower", {}, {}, {}};
-  Tower(tower, Part::audio)
-      .tensor("conv1.weight", {width, audio->size("num_mel_bins", 128), 3})
-      .tensor("conv1.bias", {width})
-      .tensor("conv2.weight", {width, width, 3})
-      .tensor("conv2.bias", {width})
-      .norm("ln_post", width, true);
+  Module tower = whisper_encoder(*audio, before + "audio_tower", {.places = false, .last_norm = "ln_post"});
+  const Quantity out = audio->size("output_dim", 3584);
   Module into{"", "projector", {}, {}, {}};
   Tower(into, Part::projector)
       .tensor("audio_bos_eos_token.weight", {2, out})
-      .matrix("proj", width, out, true);
-  tower.children = {hearing_blocks(*audio, width, false), std::move(into)};
-  tree.towers.push_back(std::move(tower));
-}
-
-// Three convolutions of stride 2 over the spectrum, then a matrix over what is left of it.
-void add_hearing3(ConfigReader& document, ModuleTree& tree, const std::string& before) {
-  TowerConfig audio(document, tree, "audio_config");
-  if (!audio) return;
-  const Quantity width = audio->size("d_model", 1280), channels = audio->size("downsample_hidden_size", 480);
-  const std::uint64_t bins = audio->size("num_mel_bins", 128).value();
-  const Quantity left("num_mel_bins / 8", (bins + 7) / 8);
-  Module tower{before + "audio_tower", "audio tower", {}, {}, {}};
-  Tower(tower, Part::audio)
-      .tensor("conv2d1.weight", {channels, 1, 3, 3})
-      .tensor("conv2d1.bias", {channels})
-      .tensor("conv2d2.weight", {channels, channels, 3, 3})
-      .tensor("conv2d2.bias", {channels})
-      .tensor("conv2d3.weight", {channels, channels, 3, 3})
-      .tensor("conv2d3.bias", {channels})
-      .matrix("conv_out", channels * left, width, false)
-      .norm("ln_post", width, true);
-  Module into{"", "projector", {}, {}, {}};
-  Tower(into, Part::projector)
-      .matrix("proj1", width, width, true)
-      .matrix("proj2", width, audio->size("output_dim", 3584), true);
-  tower.children = {hearing_blocks(*audio, width, true), std::move(into)};
+      .matrix("proj", whisper_width(*audio), out, true);
+  tower.children.push_back(std::move(into));
   tree.towers.push_back(std::move(tower));
 }
 
@@ -153,12 +107,25 @@ void add_omni_whole(ConfigReader& document, ModuleTree& tree) {
   add_seeing(document, tree, "thinker.");
   tell_speech(tree, "what speaks: talker and token2wav");
 }
+void add_omni3_hearing(ConfigReader& document, ModuleTree& tree, const std::string& before) {
+  TowerConfig audio(document, tree, "audio_config");
+  if (!audio) return;
+  Module tower = spectrum_encoder(*audio, before + "audio_tower");
+  const Quantity width = audio->size("d_model", 1280);
+  Module into{"", "projector", {}, {}, {}};
+  Tower(into, Part::projector)
+      .matrix("proj1", width, width, true)
+      .matrix("proj2", width, audio->size("output_dim", 3584), true);
+  tower.children.push_back(std::move(into));
+  tree.towers.push_back(std::move(tower));
+}
+
 void add_omni3_thinker(ConfigReader& document, ModuleTree& tree) {
-  add_hearing3(document, tree, "");
+  add_omni3_hearing(document, tree, "");
   add_qwen_vision(document, tree, "visual", 3, QwenMergers::lists);
 }
 void add_omni3_whole(ConfigReader& document, ModuleTree& tree) {
-  add_hearing3(document, tree, "thinker.");
+  add_omni3_hearing(document, tree, "thinker.");
   add_qwen_vision(document, tree, "thinker.visual", 3, QwenMergers::lists);
   tell_speech(tree, "what speaks: talker and code2wav");
 }

@@ -2,6 +2,8 @@
 // which are told as not counted.
 #pragma once
 
+#include <string>
+
 #include "core/model/config.h"
 #include "core/model/module_tree.h"
 
@@ -10,6 +12,8 @@ namespace assay::families {
 void add_omni_thinker(ConfigReader& document, ModuleTree& tree);  // Qwen2.5-Omni
 void add_omni_whole(ConfigReader& document, ModuleTree& tree);
 void add_omni3_thinker(ConfigReader& document, ModuleTree& tree);  // Qwen3-Omni
+// Its ears alone, which Qwen3-ASR has as well.
+void add_omni3_hearing(ConfigReader& document, ModuleTree& tree, const std::string& before);
 void add_omni3_whole(ConfigReader& document, ModuleTree& tree);
 
 }  // namespace assay::families

@@ -72,7 +72,9 @@ constexpr GgufFamily kQwen3InGguf = {.family = "qwen3",
 constexpr std::string_view kQwen2Architectures[] = {"Qwen2ForCausalLM"};
 constexpr std::string_view kQwen2Types[] = {"qwen2"};
 constexpr std::string_view kQwen3Architectures[] = {"Qwen3ForCausalLM"};
-constexpr std::string_view kQwen3Types[] = {"qwen3"};
+// The second stands within Qwen3-ASR's own code.
+constexpr std::string_view kQwen3Types[] = {"qwen3", "qwen3_asr_text"};
+constexpr std::string_view kQwen3Gguf[] = {"qwen3"};
 
 }  // namespace
 
@@ -84,7 +86,7 @@ const Family kQwen2 = {"qwen2",
                        describe_qwen2,
                        read_qwen,
                        &kQwen2InGguf};
-const Family kQwen3 = {"qwen3",     "Qwen3",        kQwen3Architectures, kQwen3Types,
-                       kQwen3Types, describe_qwen3, read_qwen,           &kQwen3InGguf};
+const Family kQwen3 = {"qwen3",    "Qwen3",        kQwen3Architectures, kQwen3Types,
+                       kQwen3Gguf, describe_qwen3, read_qwen,           &kQwen3InGguf};
 
 }  // namespace assay::families

@@ -360,6 +360,9 @@ constexpr Names kLfm3Vl[] = {"Lfm3VlForConditionalGeneration"}, kLfm3VlTypes[] =
 constexpr Names kInklingWhole[] = {"InklingForConditionalGeneration"},
                 kInklingWholeTypes[] = {"inkling_mm_model"};
 
+constexpr Names kFlorence2[] = {"Florence2ForConditionalGeneration"}, kFlorence2Types[] = {"florence2"};
+constexpr Names kHyV4Vl[] = {"HYV4VLForConditionalGeneration"}, kHyV4VlTypes[] = {"hy_v4_vl"};
+
 constexpr auto kFirst = SightedNames::language_model_first;
 constexpr auto kModel = SightedNames::model_first;
 constexpr auto kDocument = ModelConfig::Tied::document_first, kEither = ModelConfig::Tied::either;
@@ -402,6 +405,8 @@ constexpr Sighted kSighted[] = {
     {"Nemotron 3 Omni", kNemotronOmni, kNemotronOmniTypes, kFirst, kDocument, add_nemotron_omni},
     {"Inkling", kInklingWhole, kInklingWholeTypes, SightedNames::as_alone, kDocument, add_inkling_towers},
     {"LFM3-VL", kLfm3Vl, kLfm3VlTypes, kModel, kDocument, add_lfm3_vl},
+    {"Florence-2", kFlorence2, kFlorence2Types, kModel, ModelConfig::Tied::document_ties, add_florence2},
+    {"HY4 with vision", kHyV4Vl, kHyV4VlTypes, SightedNames::as_alone, kDocument, add_hy_v4_vision},
     {"Ovis2", kOvis2, kOvis2Types, kModel, kDocument, add_ovis2},
     {"HyperCLOVA X with vision", kHyperclovax, kHyperclovaxTypes, kModel, kDocument, add_hyperclovax},
 };
@@ -422,9 +427,11 @@ std::string base_of(const ModuleTree& tree) {
 }  // namespace
 
 const Sighted* find_sighted(const ModelConfig& config) {
-  for (const std::span<const Sighted> table : {std::span<const Sighted>(kSighted), sighted_own_code()}) {
+  for (const std::span<const Sighted> table :
+       {std::span<const Sighted>(kSighted), sighted_own_code(), models_that_hear(), models_of_own_code()}) {
     for (const Sighted& sighted : table) {
       if (config.nested_in().empty() && sighted.text_family == nullptr) continue;
+      if (!sighted.within.empty() && sighted.within != config.nested_in()) continue;
       if (contains(sighted.architectures, config.architecture())) return &sighted;
       if (config.architecture().empty() && contains(sighted.model_types, config.model_type()))
         return &sighted;
@@ -444,14 +451,15 @@ void add_sight(const Sighted* sighted, const ModelConfig& config, ModuleTree& tr
                     {"language_model.lm_head.", "lm_head."},
                     {"vision_tower.", "model.vision_tower."},
                     {"vision_tower.", "vision_tower.vision_model."},
+                    {"audio_tower.", "model.audio_tower."},
                     {"multi_modal_projector.", "model.multi_modal_projector."},
                     {"image_newline", "model.image_newline"}};
   } else if (names == SightedNames::text_model) {
     rename(tree, base, "model.text_model.");
   } else if (names == SightedNames::thinker) {
     put_behind(tree, "thinker.");
-  } else if (names == SightedNames::llm) {
-    put_behind(tree, "llm.");
+  } else if (names == SightedNames::own) {
+    put_behind(tree, std::string(sighted->before));
   } else if (names == SightedNames::headless) {
     rename(tree, base, "language_model.");
   } else if (names == SightedNames::model_first) {

@@ -12,9 +12,9 @@ namespace assay::families {
 
 // What names begin with in checkpoints: as releases before transformers 4.52 had them, and it still saves them
 // ("language_model.model.layers", "vision_tower"), or as later classes do ("model.language_model.layers",
-// "model.vision_tower"). Qwen's omni models keep the names of a language model alone, as a whole behind "thinker.";
-// Ovis and MiniCPM-V put "llm." before them, and an embedder has the base class alone behind "language_model.".
-enum class SightedNames { language_model_first, model_first, text_model, as_alone, thinker, llm, headless };
+// "model.vision_tower"). Qwen's omni models keep the names of a language model alone, as a whole behind "thinker.",
+// others behind a word of their own (`before`), and an embedder has the base class alone behind "language_model.".
+enum class SightedNames { language_model_first, model_first, text_model, as_alone, thinker, own, headless };
 
 struct Sighted {
   std::string_view title;  // "LLaVA"
@@ -23,6 +23,9 @@ struct Sighted {
   ModelConfig::Tied tied = ModelConfig::Tied::document_first;
   // Adds what is beside the language model; `document` reads the document's own keys, beside text_config.
   void (*add_towers)(ConfigReader& document, ModuleTree& tree) = nullptr;
+  // Where the language model must stand ("thinker_config.text_config"), of an architecture that two codes save. "": anywhere.
+  std::string_view within = {};
+  std::string_view before = {};  // of SightedNames::own: "language."
   // The family of the language model where no model_type of its own tells it: its keys stand in the document itself,
   // or its section names a type that is the whole's. nullptr: the section's model_type always tells.
   std::string_view (*text_family)(const ModelConfig& config) = nullptr;
@@ -30,9 +33,11 @@ struct Sighted {
   bool computed = true;
 };
 
-// The tables of those that have a class in transformers or had one as they were published (sighted.cpp), and of those
-// whose code stands beside their weights (sighted_own_code.cpp).
+// The tables beside that of those with a class in transformers (sighted.cpp): of those whose code stands beside their
+// weights, by two hands (sighted_own_code.cpp, sighted_own.cpp), and of those that hear (sighted_sound.cpp).
 std::span<const Sighted> sighted_own_code();
+std::span<const Sighted> models_that_hear();
+std::span<const Sighted> models_of_own_code();
 
 // By architecture, or by the document's model type where it names none. nullptr: not one of them.
 const Sighted* find_sighted(const ModelConfig& config);

@@ -24,6 +24,8 @@ bool add_encoder(ConfigReader& vision, ModuleTree& tree, const std::string& path
 void add_aria(ConfigReader& document, ModuleTree& tree);
 void add_blip2(ConfigReader& document, ModuleTree& tree);
 void add_instructblip(ConfigReader& document, ModuleTree& tree);
+// A BERT over queries, some of whose layers attend to what is seen; with words it has embeddings and MLPs of its own.
+Module q_former(ConfigReader& config, bool reads_words);
 void add_idefics2(ConfigReader& document, ModuleTree& tree);
 // sighted_sam.cpp: SAM's encoder, alone or beside SigLIP.
 void add_got_ocr2(ConfigReader& document, ModuleTree& tree);
@@ -40,6 +42,9 @@ void add_ovis2(ConfigReader& document, ModuleTree& tree);
 // lfm3_vl.cpp, inkling_towers.cpp
 void add_lfm3_vl(ConfigReader& document, ModuleTree& tree);
 void add_inkling_towers(ConfigReader& document, ModuleTree& tree);
+// florence2.cpp, hy_v4_vision.cpp
+void add_florence2(ConfigReader& document, ModuleTree& tree);
+void add_hy_v4_vision(ConfigReader& document, ModuleTree& tree);
 // mistral_vision.cpp
 void add_mistral_vision(ConfigReader& config, ModuleTree& tree);
 // parakeet.cpp: an encoder of sound, and its projector.

@@ -66,6 +66,8 @@ void add_bert_attention(Tower& block, const std::string& path, const Quantity& h
       .norm(path + ".output.LayerNorm", hidden, true);
 }
 
+}  // namespace
+
 // A BERT over the queries, which in some layers attend to the image. InstructBLIP's reads the instruction as well, with
 // embeddings and MLPs of its own for words.
 Module q_former(ConfigReader& config, bool reads_words) {
@@ -97,6 +99,8 @@ Module q_former(ConfigReader& config, bool reads_words) {
   former.children.assign(groups.begin(), groups.end());
   return former;
 }
+
+namespace {
 
 void add_blip(ConfigReader& document, ModuleTree& tree, bool instructed) {
   TowerConfig vision(document, tree, "vision_config"), former(document, tree, "qformer_config");

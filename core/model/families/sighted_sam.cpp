@@ -1,6 +1,7 @@
 // Models that see through SAM's encoder: GOT-OCR2, and DeepSeek-VL's larger one, which has SigLIP beside it.
 #include <algorithm>
 
+#include "core/model/families/deepseek_ocr.h"
 #include "core/model/families/sighted_parts.h"
 #include "core/model/families/towers.h"
 #include "core/model/tower_blocks.h"
@@ -20,13 +21,28 @@ void add_neck(Module& into, Part part, const std::string& path, const Quantity& 
       .norm(path + ".layer_norm2", out, true);
 }
 
+// What transformers calls the encoder's parts, and what SAM's own code does.
+struct SamNames {
+  const char *patches = "patch_embed.projection", *blocks = "layers.{layer}";
+  const char *norm1 = "layer_norm1", *norm2 = "layer_norm2";
+  bool counted_neck = false;  // neck.0 to neck.3
+};
+
+void add_counted_neck(Tower into, const Quantity& in, const Quantity& out) {
+  into.tensor("neck.0.weight", {out, in, 1, 1})
+      .norm("neck.1", out, true)
+      .tensor("neck.2.weight", {out, out, 3, 3})
+      .norm("neck.3", out, true);
+}
+
 // Attention within windows but in a few layers; scores get a vector for each distance, along both sides.
-Module sam_tower(ConfigReader& vision, std::string path, const Quantity& mlp_default) {
-  const Quantity hidden = vision.size("hidden_size", 768), patch = vision.size("patch_size", 16);
+Module sam_tower(ConfigReader& vision, std::string path, const Quantity& mlp_default,
+                 const SamNames& names = {}) {
+  const Quantity hidden = vision.size("hidden_size|width", 768), patch = vision.size("patch_size", 16);
   const Quantity side("image_size / patch_size", vision.size("image_size", 1024).value() / patch.value());
   const Quantity out = vision.size("output_channels", 256), wide = vision.size("mlp_dim", mlp_default);
-  const Quantity dim =
-      vision.quotient(hidden, vision.size("num_attention_heads", 12), "hidden_size / num_attention_heads");
+  const Quantity dim = vision.quotient(hidden, vision.size("num_attention_heads|heads", 12),
+                                       "hidden_size / num_attention_heads");
   const bool bias = vision.flag("qkv_bias", true), relative = vision.flag("use_rel_pos", true);
   const std::uint64_t window = vision.number("window_size", 14);
   const auto given = vision.numbers("global_attn_indexes");
@@ -37,16 +53,19 @@ Module sam_tower(ConfigReader& vision, std::string path, const Quantity& mlp_def
   Module tower{std::move(path), "vision tower (SAM)", {}, {}, {}};
   Tower start(tower, Part::vision);
   if (vision.flag("use_abs_pos", true)) start.tensor("pos_embed", {1, side, side, hidden});
-  start.tensor("patch_embed.projection.weight", {hidden, vision.size("num_channels", 3), patch, patch})
-      .tensor("patch_embed.projection.bias", {hidden});
-  add_neck(tower, Part::vision, "neck", hidden, out);
+  start.tensor(std::string(names.patches) + ".weight", {hidden, vision.size("num_channels", 3), patch, patch})
+      .tensor(std::string(names.patches) + ".bias", {hidden});
+  if (names.counted_neck)
+    add_counted_neck(start, hidden, out);
+  else
+    add_neck(tower, Part::vision, "neck", hidden, out);
   const auto groups = group_layers(
-      "layers.{layer}", read_layers(vision, "num_hidden_layers", 12),
+      names.blocks, read_layers(vision, "num_hidden_layers|layers", 12),
       [&](std::uint64_t i) { return sees_all(i) ? "blocks" : "blocks with windows"; },
       [&](Module& layer, std::uint64_t i) {
         Tower block(layer, Part::vision);
-        block.norm("layer_norm1", hidden, true)
-            .norm("layer_norm2", hidden, true)
+        block.norm(names.norm1, hidden, true)
+            .norm(names.norm2, hidden, true)
             .matrix("attn.qkv", hidden, Quantity(3) * hidden, bias)
             .matrix("attn.proj", hidden, hidden, true)
             .matrix("mlp.lin1", hidden, wide, true)
@@ -61,6 +80,11 @@ Module sam_tower(ConfigReader& vision, std::string path, const Quantity& mlp_def
 }
 
 }  // namespace
+
+Module deep_sam_tower(ConfigReader& sam, std::string path) {
+  const SamNames names{"patch_embed.proj", "blocks.{layer}", "norm1", "norm2", true};
+  return sam_tower(sam, std::move(path), Quantity(4) * sam.size("hidden_size|width", 768), names);
+}
 
 void add_got_ocr2(ConfigReader& document, ModuleTree& tree) {
   TowerConfig vision(document, tree, "vision_config");

@@ -4,10 +4,25 @@
 
 #include "core/model/families/all.h"
 #include "core/model/families/soft_forward.h"
+#include "core/model/families/step3.h"
 #include "core/model/families/towers.h"
 #include "core/system/text.h"
 
 namespace assay::families {
+
+std::vector<std::uint64_t> step_layers_listed(ConfigReader& config) {
+  std::vector<std::uint64_t> named;
+  const std::string text = config.text("moe_layers_enum", "");
+  for (std::size_t at = 0; at < text.size();) {
+    const auto comma = std::min(text.find(',', at), text.size());
+    const auto number = parse_u64(std::string_view(text).substr(at, comma - at));
+    config.require(number.has_value(), "moe_layers_enum is no list of numbers");
+    named.push_back(*number);
+    at = comma + 1;
+  }
+  return named;
+}
+
 namespace {
 
 using namespace blocks;
@@ -45,14 +60,7 @@ std::function<bool(std::uint64_t)> step_sparse_layers(ConfigReader& config, cons
   if (config.is_list("moe_layers_enum")) {
     named = *config.numbers("moe_layers_enum");
   } else {
-    const std::string text = config.text("moe_layers_enum", "");
-    for (std::size_t at = 0; at < text.size();) {
-      const auto comma = std::min(text.find(',', at), text.size());
-      const auto number = parse_u64(std::string_view(text).substr(at, comma - at));
-      config.require(number.has_value(), "moe_layers_enum is no list of numbers");
-      named.push_back(*number);
-      at = comma + 1;
-    }
+    named = step_layers_listed(config);
   }
   std::sort(named.begin(), named.end());
   return [named](std::uint64_t i) { return std::binary_search(named.begin(), named.end(), i); };

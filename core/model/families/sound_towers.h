@@ -1,0 +1,17 @@
+// Encoders of sound that one family each has, and what leads from them into its language model. Each reads the
+// document's objects for them.
+#pragma once
+
+#include "core/model/config.h"
+#include "core/model/module_tree.h"
+
+namespace assay::families {
+
+void add_granite_speech(ConfigReader& document, ModuleTree& tree);
+void add_fun_asr_nano(ConfigReader& document, ModuleTree& tree);
+void add_omni_asr(ConfigReader& document, ModuleTree& tree);
+void add_vibevoice_asr(ConfigReader& document, ModuleTree& tree);
+void add_voxtral_realtime(ConfigReader& document, ModuleTree& tree);
+void add_glm_asr(ConfigReader& document, ModuleTree& tree);
+
+}  // namespace assay::families

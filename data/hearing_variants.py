@@ -1,0 +1,243 @@
+"""Random odd variants of models that hear, of readers of documents by SAM, and of encoders of text (check_family_variants.py)."""
+
+
+def make_hearing(draw, decoder, flags):
+    """The functions of the families, over the caller's `draw`."""
+
+    def chance(probability=0.5):
+        return draw.random() < probability
+
+    def text(kind, **more):
+        config = {**decoder(head_dim=kind in ("qwen3", "mistral")), "model_type": kind, **more}
+        config.pop("tie_word_embeddings")
+        return config
+
+    def llama():
+        return text(draw.choice(["llama", "qwen2", "qwen3", "mistral"]))
+
+    def whisper_side(kind, short):
+        """Under either of the two names that each size has."""
+        heads = draw.choice([1, 2, 4])
+        sizes = {"d_model": 8 * heads * draw.randint(1, 2), "encoder_layers": draw.randint(1, 3)}
+        sizes.update(encoder_attention_heads=heads, encoder_ffn_dim=draw.randint(5, 40))
+        if not short:
+            names = {"d_model": "hidden_size", "encoder_layers": "num_hidden_layers"}
+            names.update(encoder_attention_heads="num_attention_heads", encoder_ffn_dim="intermediate_size")
+            sizes = {names[key]: value for key, value in sizes.items()}
+        sizes.update(num_mel_bins=draw.randint(3, 40), max_source_positions=draw.randint(5, 60))
+        return {"model_type": kind, **sizes}
+
+    def hearing(audio, language, **document):
+        config = {"text_config": language, "audio_config": audio, **document}
+        return {**config, "tie_word_embeddings": chance()} if chance(0.7) else config
+
+    def qwen2_audio():
+        return hearing(whisper_side("qwen2_audio_encoder", True), llama())
+
+    def voxtral():
+        return hearing(whisper_side("voxtral_encoder", False), text("llama", head_dim=draw.choice([4, 6])))
+
+    def audioflamingo3():
+        return flags(hearing(whisper_side("audioflamingo3_encoder", False), text("qwen2")), "projector_bias")
+
+    def moss_transcribe_diarize():
+        config = hearing(whisper_side("moss_transcribe_diarize_audio", False), text("qwen3"))
+        return flags({**config, "audio_merge_size": draw.randint(1, 4)}, "projector_bias")
+
+    def qwen3_asr():
+        audio = whisper_side("qwen3_asr_encoder", True)
+        audio.pop("max_source_positions")
+        audio.update(downsample_hidden_size=draw.randint(3, 9), output_dim=draw.randint(4, 40))
+        return hearing(audio, text("qwen3"))
+
+    def rotated(kind):
+        heads = draw.choice([2, 4])
+        audio = {"model_type": kind, "num_attention_heads": heads, "hidden_size": 4 * heads * draw.randint(1, 3)}
+        audio.update(num_hidden_layers=draw.randint(1, 3), intermediate_size=draw.randint(5, 40))
+        return {**audio, "num_mel_bins": draw.randint(3, 40)}
+
+    def glmasr():
+        audio = rotated("glmasr_encoder")
+        if chance():
+            audio["num_key_value_heads"] = 2
+        return hearing(audio, text("llama"))
+
+    def voxtral_realtime():
+        audio = {**rotated("voxtral_realtime_encoder"), "head_dim": draw.choice([4, 6, 8])}
+        language = {**decoder(), "model_type": "voxtral_realtime_text"}
+        language.pop("tie_word_embeddings")
+        return {**hearing(audio, language), "downsample_factor": draw.randint(1, 5)}
+
+    def fun_asr_nano():
+        language = text("qwen3")
+        language["hidden_size"] = 8 * draw.randint(1, 6)
+        hidden = language["hidden_size"]
+        audio = {"model_type": "fun_asr_nano_encoder", "hidden_size": 8 * draw.randint(1, 4), "num_attention_heads": 2}
+        audio.update(num_mel_bins=2 * draw.randint(2, 5), num_stacked_frames=draw.randint(1, 5))
+        audio.update(num_hidden_layers=draw.randint(2, 6), num_timestamp_prediction_layers=draw.randint(0, 1))
+        audio.update(intermediate_size=draw.randint(5, 40), fsmn_kernel_size=draw.randint(2, 9))
+        adaptor = {"hidden_size": hidden, "intermediate_size": hidden // 4, "num_attention_heads": 2}
+        adaptor.update(num_hidden_layers=draw.randint(1, 3), projector_hidden_size=draw.randint(5, 40))
+        return hearing(audio, language, adaptor_config=adaptor)
+
+    def omniasr():
+        groups, convolutions = draw.choice([1, 2, 4]), draw.randint(1, 4)
+        audio = {"model_type": "omniasr_audio", "hidden_size": 8 * groups, "num_attention_heads": 2}
+        audio.update(conv_dim=[draw.randint(3, 9) for _ in range(convolutions)])
+        audio.update(conv_kernel=[draw.randint(2, 6) for _ in range(convolutions)], conv_stride=[2] * convolutions)
+        audio.update(num_conv_pos_embeddings=draw.randint(3, 20), num_conv_pos_embedding_groups=groups)
+        audio.update(num_hidden_layers=draw.randint(1, 3), intermediate_size=draw.randint(5, 40))
+        return hearing(flags(audio, "conv_bias"), text("llama"))
+
+    def granite_speech(kind="granite_speech"):
+        heads = draw.choice([1, 2, 4])
+        audio = {"model_type": kind + "_encoder", "hidden_dim": 8 * heads, "num_heads": heads, "context_size": 4}
+        audio.update(input_dim=draw.randint(3, 40), num_layers=draw.randint(1, 4), feedforward_mult=draw.randint(1, 4))
+        audio.update(output_dim=draw.randint(3, 20), max_pos_emb=draw.randint(5, 20))
+        audio.update(conv_kernel_size=2 * draw.randint(1, 4) + 1, conv_expansion_factor=draw.randint(1, 3))
+        if chance():
+            audio["dim_head"] = draw.randint(3, 9)
+        width, heads = audio["hidden_dim"], draw.randint(1, 3)
+        former = {"model_type": "blip_2_qformer", "hidden_size": 6 * heads, "num_attention_heads": heads}
+        former.update(num_hidden_layers=draw.randint(1, 4), intermediate_size=draw.randint(5, 40))
+        former.update(cross_attention_frequency=draw.randint(1, 3), encoder_hidden_size=width)
+        rate = draw.randint(1, 4)
+        config = {"text_config": text("granite"), "encoder_config": audio, "projector_config": former}
+        config.update(downsample_rate=rate, window_size=rate * draw.randint(1, 4))
+        return {**config, "tie_word_embeddings": chance()} if chance() else config
+
+    def vibevoice_asr():
+        def encoder():
+            stages = draw.randint(1, 3)
+            config = {"model_type": "vibevoice_acoustic_tokenizer_encoder", "hidden_size": draw.randint(3, 20)}
+            config.update(num_filters=draw.randint(2, 6), kernel_size=draw.randint(4, 9), channels=draw.randint(1, 2))
+            config.update(downsampling_ratios=[draw.randint(1, 4) for _ in range(stages)])
+            config.update(depths=[draw.randint(1, 3) for _ in range(stages + 1)], ffn_expansion=draw.randint(1, 4))
+            return config
+
+        acoustic = encoder()
+        hop = 1
+        for ratio in acoustic["downsampling_ratios"]:
+            hop *= ratio
+        config = {"text_config": text("qwen2"), "acoustic_tokenizer_encoder_config": acoustic}
+        config.update(semantic_tokenizer_encoder_config=encoder(), acoustic_tokenizer_chunk_size=hop * 10)
+        return {**config, "tie_word_embeddings": chance()}
+
+    def whisper():
+        config = whisper_side("whisper", True)
+        config.pop("model_type")
+        heads = draw.choice([1, 2, 4])
+        config.update(decoder_layers=draw.randint(1, 4), decoder_attention_heads=heads, decoder_ffn_dim=draw.randint(5, 40))
+        config.update(vocab_size=draw.randint(50, 300), max_target_positions=draw.randint(5, 60), pad_token_id=0)
+        return {**config, "bos_token_id": 1, "eos_token_id": 1, "decoder_start_token_id": 1}
+
+    def sam(kind):
+        heads, size = draw.randint(1, 3), draw.randint(2, 5)
+        config = {"model_type": kind, "hidden_size": 4 * heads, "num_attention_heads": heads, "patch_size": size}
+        config.update(num_hidden_layers=draw.randint(1, 4), output_channels=draw.randint(3, 20), window_size=draw.randint(2, 9))
+        config.update(image_size=size * draw.randint(2, 5), mlp_dim=16 * heads, global_attn_indexes=draw.choice([[0], [1, 3]]))
+        return {**config, "downsample_channels": [draw.randint(3, 20), 2 * draw.randint(2, 9)]}
+
+    def ocr_text(kind, **more):
+        number = draw.randint(2, 5)
+        language = {**decoder(head_dim=False), "model_type": kind, "n_routed_experts": number, **more}
+        language.update(num_experts_per_tok=draw.randint(1, number), moe_intermediate_size=draw.randint(3, 30))
+        language.update(n_shared_experts=draw.randint(1, 3), n_group=1, topk_group=1)
+        layers = language["num_hidden_layers"]
+        language["mlp_layer_types"] = [draw.choice(["dense", "sparse"]) for _ in range(layers)]
+        language.pop("tie_word_embeddings")
+        return flags(language, "mlp_bias") if chance(0.2) else language
+
+    def deepseek_ocr2():
+        eyes = sam("deepseek_ocr2_sam_vision_model")
+        heads, kv = draw.choice([(1, 1), (2, 1), (2, 2)])
+        hidden = heads * 2 * draw.randint(2, 6)
+        eyes["downsample_channels"][1] = hidden
+        order = {"hidden_size": hidden, "num_attention_heads": heads, "num_key_value_heads": kv}
+        order.update(num_hidden_layers=draw.randint(1, 3), intermediate_size=draw.randint(5, 40), vocab_size=9)
+        vision = {"sam_config": eyes, "encoder_config": {**order, "model_type": "deepseek_ocr2_encoder"}}
+        language = ocr_text("deepseek_ocr2_text")
+        return {"text_config": language, "vision_config": {**vision, "model_type": "deepseek_ocr2_vision"}}
+
+    def unlimited_ocr():
+        eyes, heads, size = sam("unlimited_ocr_sam_vision_model"), draw.randint(1, 3), draw.randint(2, 5)
+        clip = {"hidden_size": 4 * heads, "intermediate_size": 16 * heads, "num_attention_heads": heads}
+        clip.update(num_hidden_layers=draw.randint(1, 3), patch_size=size, image_size=size * draw.randint(2, 5))
+        eyes["downsample_channels"][1] = clip["hidden_size"]  # it stands in for CLIP's own patches
+        vision = {"sam_config": eyes, "encoder_config": {**clip, "model_type": "unlimited_ocr_vision_encoder"}}
+        language = ocr_text("unlimited_ocr_text")
+        return {"text_config": language, "vision_config": {**vision, "model_type": "unlimited_ocr_vision"}}
+
+    def encoder_of_text(**more):
+        config = {key: value for key, value in decoder(head_dim=False, kv_heads=False).items()}
+        config.pop("tie_word_embeddings")
+        return {**config, "max_position_embeddings": draw.randint(9, 60), "type_vocab_size": draw.randint(1, 3), **more}
+
+    def bert():
+        return encoder_of_text(pad_token_id=0)
+
+    def roberta():
+        return encoder_of_text(pad_token_id=1)
+
+    def modernbert():
+        config = encoder_of_text(pad_token_id=0)
+        config.pop("type_vocab_size")
+        return flags(config, "attention_bias", "mlp_bias", "norm_bias", "classifier_bias", "decoder_bias")
+
+    def t5():
+        config = {"vocab_size": draw.randint(50, 300), "d_model": draw.randint(4, 40), "d_kv": draw.randint(3, 9)}
+        config.update(d_ff=draw.randint(5, 60), num_layers=draw.randint(1, 5), num_heads=draw.randint(1, 4))
+        config.update(relative_attention_num_buckets=2 * draw.randint(2, 20), pad_token_id=0)
+        config["feed_forward_proj"] = draw.choice(["relu", "gated-gelu", "gated-silu"])
+        if chance():
+            config["num_decoder_layers"] = draw.randint(1, 5)
+        return config
+
+    def mt5():  # transformers ties them whatever a config says; published are untied ones
+        return {**t5(), "tie_word_embeddings": True}
+
+    def bart():
+        config = {"vocab_size": draw.randint(50, 300), "d_model": 8 * draw.randint(1, 4), "pad_token_id": 1}
+        for side in ("encoder", "decoder"):
+            config.update({side + "_layers": draw.randint(1, 4), side + "_ffn_dim": draw.randint(5, 60)})
+            config[side + "_attention_heads"] = draw.choice([1, 2, 4])
+        return {**config, "max_position_embeddings": draw.randint(5, 60), "forced_eos_token_id": 2}
+
+    def florence2():
+        language = {**bart(), "model_type": "bart"}
+        stages = draw.randint(1, 3)
+        vision = {"embed_dim": [4 * draw.randint(1, 5) for _ in range(stages)], "depths": [draw.randint(1, 2) for _ in range(stages)]}
+        vision.update(patch_size=[draw.randint(2, 5) for _ in range(stages)], patch_stride=[2] * stages)
+        vision.update(patch_padding=[1] * stages, patch_prenorm=[chance() for _ in range(stages)])
+        vision.update(num_heads=[2] * stages, num_groups=[2] * stages, in_channels=draw.randint(1, 3))
+        vision.update(projection_dim=language["d_model"], max_temporal_embeddings=draw.randint(3, 9))
+        vision.update(max_position_embeddings=draw.randint(5, 20), mlp_ratio=draw.choice([2.0, 3.5, 4.0]))
+        return {"text_config": language, "vision_config": flags(vision, "qkv_bias")}
+
+    return {
+        "florence2": ("Florence2ForConditionalGeneration", florence2),
+        "qwen2_audio": ("Qwen2AudioForConditionalGeneration", qwen2_audio),
+        "voxtral": ("VoxtralForConditionalGeneration", voxtral),
+        "voxtral_realtime": ("VoxtralRealtimeForConditionalGeneration", voxtral_realtime),
+        "audioflamingo3": ("AudioFlamingo3ForConditionalGeneration", audioflamingo3),
+        "glmasr": ("GlmAsrForConditionalGeneration", glmasr),
+        "qwen3_asr": ("Qwen3ASRForConditionalGeneration", qwen3_asr),
+        "fun_asr_nano": ("FunAsrNanoForConditionalGeneration", fun_asr_nano),
+        "moss_transcribe_diarize": ("MossTranscribeDiarizeForConditionalGeneration", moss_transcribe_diarize),
+        "omniasr": ("OmniASRForConditionalGeneration", omniasr),
+        "granite_speech": ("GraniteSpeechForConditionalGeneration", granite_speech),
+        "granite_speech_plus": ("GraniteSpeechPlusForConditionalGeneration", lambda: granite_speech("granite_speech_plus")),
+        "vibevoice_asr": ("VibeVoiceAsrForConditionalGeneration", vibevoice_asr),
+        "whisper": ("WhisperForConditionalGeneration", whisper),
+        "deepseek_ocr2": ("DeepseekOcr2ForConditionalGeneration", deepseek_ocr2),
+        "unlimited_ocr": ("UnlimitedOcrForConditionalGeneration", unlimited_ocr),
+        "bert": (draw.choice(["BertModel", "BertForMaskedLM", "BertForSequenceClassification"]), bert),
+        "roberta": (draw.choice(["RobertaModel", "RobertaForMaskedLM", "RobertaForSequenceClassification"]), roberta),
+        "xlm-roberta": ("XLMRobertaForSequenceClassification", roberta),
+        "modernbert": (draw.choice(["ModernBertModel", "ModernBertForMaskedLM"]), modernbert),
+        "t5": ("T5ForConditionalGeneration", t5),
+        "mt5": ("MT5ForConditionalGeneration", mt5),
+        "umt5": ("UMT5ForConditionalGeneration", mt5),
+        "bart": ("BartForConditionalGeneration", bart),
+        "mbart": ("MBartForConditionalGeneration", bart),
+    }

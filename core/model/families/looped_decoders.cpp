@@ -1,8 +1,9 @@
-// Llamas whose layers a token passes several times, each pass with a cache of its own: Nanbeige 4.2, IQuest-Coder Loop.
+// Llamas whose layers a token passes several times, each pass with a cache of its own: Nanbeige 4.2, IQuest-Coder Loop, Ouro.
 // Weights are stored once; what is computed is told of one pass, as hrm_text tells it.
 #include <fmt/format.h>
 
 #include "core/model/families/all_2026.h"
+#include "core/model/families/all_hub.h"
 #include "core/model/families/llama_kin.h"
 #include "core/model/families/own_code_forward.h"
 
@@ -78,10 +79,37 @@ void describe_iquestloopcoder(ConfigReader& config, ModuleTree& tree) {
   add_passes(config, tree, d, config.size("loop_num", 2), config.size("loop_window_size", 64).value());
 }
 
+// Ouro: norms around both halves of a layer, and a gate that may end the passes early. Source: ByteDance's modeling_ouro.py.
+void describe_ouro(ConfigReader& config, ModuleTree& tree) {
+  for (const char* key :
+       {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"})
+    config.size(key);
+  config.require(!config.flag("use_sliding_window", false),
+                 "use_sliding_window is true: Ouro has been described without windows");
+  const LlamaKin kin = {.sizes = {.vocabulary = 0, .hidden = 0, .intermediate = 1, .layers = 0, .heads = 0},
+                        .bias_keys = "",
+                        .mlp_norm = "post_attention_layernorm",
+                        .after_attention = "input_layernorm_2",
+                        .after_mlp = "post_attention_layernorm_2"};
+  const Decoder d = read_decoder(config, tree, kin.sizes);
+  describe_kin(config, tree, kin, d);
+  Module gate{"model", "gate that ends the passes", {}, {}, {}};
+  add_linear(gate, {.name = "early_exit_gate",
+                    .in = d.hidden,
+                    .out = 1,
+                    .role = Role::other,
+                    .part = Part::output,
+                    .bias = true,
+                    .quantizable = false});
+  tree.modules.insert(tree.modules.end() - 1, std::move(gate));
+  add_passes(config, tree, d, config.size("total_ut_steps", 4), 0);
+}
+
 constexpr std::string_view kNanbeigeArchitectures[] = {"NanbeigeForCausalLM"},
                            kNanbeigeTypes[] = {"nanbeige"};
 constexpr std::string_view kLoopcoderArchitectures[] = {"IQuestLoopCoderForCausalLM"},
                            kLoopcoderTypes[] = {"iquestloopcoder"};
+constexpr std::string_view kOuroArchitectures[] = {"OuroForCausalLM"}, kOuroTypes[] = {"ouro"};
 
 }  // namespace
 
@@ -90,5 +118,6 @@ const Family kNanbeige = {"nanbeige", "Nanbeige 4.2",    kNanbeigeArchitectures,
 const Family kIquestloopcoder = {
     "iquestloopcoder",        "IQuest-Coder Loop", kLoopcoderArchitectures, kLoopcoderTypes, {},
     describe_iquestloopcoder, forward_iquestcoder};
+const Family kOuro = {"ouro", "Ouro", kOuroArchitectures, kOuroTypes, {}, describe_ouro};
 
 }  // namespace assay::families

@@ -66,6 +66,18 @@ TEST(PublishedHub, TotalsAreExact) {
        30'532'122'624, 0},
       // microsoft/Phi-3-small-8k-instruct is the class's default
       {"Phi3SmallForCausalLM", R"("vocab_size": 100352)", 7'392'272'384, 0},
+      // RWKV-7 World 0.1B, 0.4B and 1.5B (arXiv 2503.14456)
+      {"RWKV7ForCausalLM", R"("vocab_size": 65536, "hidden_size": 768, "num_hidden_layers": 12)", 191'034'624,
+       0},
+      {"RWKV7ForCausalLM",
+       R"("vocab_size": 65536, "hidden_size": 1024, "num_hidden_layers": 24, "decay_low_rank_dim": 64,
+       "a_low_rank_dim": 64, "v_low_rank_dim": 32, "gate_low_rank_dim": 128)",
+       450'767'872, 0},
+      {"RWKV7ForCausalLM",
+       R"("vocab_size": 65536, "hidden_size": 2048, "num_hidden_layers": 24, "head_dim": 64,
+       "decay_low_rank_dim": 96, "a_low_rank_dim": 96, "v_low_rank_dim": 64, "gate_low_rank_dim": 256,
+       "intermediate_size": 8192, "value_dim": null)",
+       1'527'404'544, 0},
   };
   for (const Exact& model : models) {
     const ModuleTree tree = tree_of(model.architecture, model.sizes);
@@ -338,6 +350,17 @@ TEST(PublishedHub, NamesAndShapesAreThoseOfTheLoaders) {
         {"model.layers.7.attn.Wqkv.bias", {24}},
         {"model.layers.7.attn.inner_cross_attn.subln.weight", {12}},
         {"model.final_layernorm.bias", {24}}}},
+      {"RWKV7ForCausalLM",
+       R"("hidden_size": 128, "num_hidden_layers": 2, "decay_low_rank_dim": 5, "v_low_rank_dim": 6)",
+       {{"model.embeddings.weight", {32000, 128}},
+        {"model.layers.0.pre_norm.bias", {128}},
+        {"model.layers.1.attn.x_r", {1, 1, 128}},
+        {"model.layers.1.attn.r_k", {2, 64}},
+        {"model.layers.1.attn.w_lora.lora.0.weight", {5, 128}},
+        {"model.layers.1.attn.v_lora.lora.2.bias", {128}},
+        {"model.layers.1.attn.g_norm.bias", {128}},
+        {"model.layers.1.ffn.key.weight", {512, 128}},
+        {"model.layers.1.ffn.x_k", {128}}}},
       // yuhuili/EAGLE3-LLaMA3.1-Instruct-8B
       {"LlamaForCausalLMEagle3",
        R"("vocab_size": 128256, "draft_vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 14336,

@@ -16,7 +16,7 @@ extern const Family kStep3Text, kGrok, kXverseMoe, kArctic, kSmallThinker;
 // looped_decoders.cpp, dory.cpp
 extern const Family kOuro, kDory;
 // Each in a file of its own name.
-extern const Family kLongcatNgram, kMinicpmSala, kJetNemotron, kPlamo2, kPhi4Flash, kGigachat35;
+extern const Family kLongcatNgram, kMinicpmSala, kJetNemotron, kPlamo2, kPhi4Flash, kGigachat35, kRwkv7;
 // draft_models.cpp
 extern const Family kEagle3;
 

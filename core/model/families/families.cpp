@@ -257,6 +257,7 @@ constexpr const Family* kFamilies[] = {
     &kPhi4Flash,
     &kGigachat35,
     &kEagle3,
+    &kRwkv7,
 };
 
 // Edits that turn one name into the other, letter case aside.

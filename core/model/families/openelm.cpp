@@ -20,7 +20,7 @@ std::uint64_t nearest_multiple(double value, std::uint64_t divisor) {
   return static_cast<double>(rounded) < 0.9 * value ? rounded + divisor : rounded;
 }
 
-std::vector<std::uint64_t> read_widths(ConfigReader& config, const Decoder& d) {
+std::vector<std::uint64_t> read_growing_widths(ConfigReader& config, const Decoder& d) {
   const ParsedJson& keys = config.config().text();
   const auto factors = keys.find("ffn_multipliers");
   config.require(factors != keys.end() && factors->is_array() && factors->size() == d.layers.value(),
@@ -52,7 +52,7 @@ void describe_openelm(ConfigReader& config, ModuleTree& tree) {
   note_sizes(tree, d);
   const auto heads = read_counts(config, "num_query_heads", d.layers);
   const auto kv_heads = read_counts(config, "num_kv_heads", d.layers);
-  const auto widths = read_widths(config, d);
+  const auto widths = read_growing_widths(config, d);
   const bool gated = config.flag("ffn_with_glu", true),
              normed = config.flag("normalize_qk_projections", true);
 

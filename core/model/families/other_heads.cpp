@@ -10,22 +10,22 @@ namespace assay::families {
 namespace {
 
 using namespace blocks;
-using Kind = OtherHead::Kind;
+using HeadKind = OtherHead::Kind;
 
 struct Named {
   std::string_view architecture;
-  Kind kind;
+  HeadKind kind;
   std::string_view base;
   std::uint64_t labels = 0;
 };
 constexpr Named kNamed[] = {
-    {"Qwen2ForRewardModel", Kind::score_mlp, "Qwen2ForCausalLM", 1},
-    {"Qwen2ForProcessRewardModel", Kind::score_mlp, "Qwen2ForCausalLM", 2},
-    {"Qwen3ForRewardModel", Kind::score_mlp, "Qwen3ForCausalLM", 1},
-    {"InternLM2ForRewardModel", Kind::value, "InternLM2ForCausalLM", 1},
-    {"LlamaBidirectionalModel", Kind::none, "LlamaForCausalLM"},
-    {"LlamaBidirectionalForSequenceClassification", Kind::score, "LlamaForCausalLM"},
-    {"GritLM", Kind::same, "MistralForCausalLM"},
+    {"Qwen2ForRewardModel", HeadKind::score_mlp, "Qwen2ForCausalLM", 1},
+    {"Qwen2ForProcessRewardModel", HeadKind::score_mlp, "Qwen2ForCausalLM", 2},
+    {"Qwen3ForRewardModel", HeadKind::score_mlp, "Qwen3ForCausalLM", 1},
+    {"InternLM2ForRewardModel", HeadKind::value, "InternLM2ForCausalLM", 1},
+    {"LlamaBidirectionalModel", HeadKind::none, "LlamaForCausalLM"},
+    {"LlamaBidirectionalForSequenceClassification", HeadKind::score, "LlamaForCausalLM"},
+    {"GritLM", HeadKind::same, "MistralForCausalLM"},
 };
 
 // Classes of that name which are made of something else, or named otherwise inside.
@@ -41,12 +41,12 @@ constexpr std::string_view kUnlike[] = {"BailingHybridModel",
 
 struct Ending {
   std::string_view text;
-  Kind kind;
+  HeadKind kind;
 };
-constexpr Ending kEndings[] = {{"ForSequenceClassification", Kind::score},
-                               {"ForTokenClassification", Kind::biased_score},
-                               {"TextModel", Kind::none},
-                               {"Model", Kind::none}};
+constexpr Ending kEndings[] = {{"ForSequenceClassification", HeadKind::score},
+                               {"ForTokenClassification", HeadKind::biased_score},
+                               {"TextModel", HeadKind::none},
+                               {"Model", HeadKind::none}};
 
 constexpr std::string_view kPrefix = "model.";
 
@@ -72,15 +72,15 @@ Module head_of(const OtherHead& head, ConfigReader& config, const Quantity& hidd
                         .quantizable = false});
   };
   switch (head.kind) {
-    case Kind::score: add("score", read_labels(config, head.labels), false); break;
-    case Kind::biased_score: add("score", read_labels(config, head.labels), true); break;
-    case Kind::value: add("v_head", 1, false); break;
-    case Kind::score_mlp:
+    case HeadKind::score: add("score", read_labels(config, head.labels), false); break;
+    case HeadKind::biased_score: add("score", read_labels(config, head.labels), true); break;
+    case HeadKind::value: add("v_head", 1, false); break;
+    case HeadKind::score_mlp:
       add("score.0", hidden, true);
       add("score.2", read_labels(config, head.labels), true);
       break;
-    case Kind::none:
-    case Kind::same: break;
+    case HeadKind::none:
+    case HeadKind::same: break;
   }
   return module;
 }
@@ -125,7 +125,7 @@ std::vector<OtherHead> other_heads(std::string_view architecture) {
 }
 
 void change_head(const OtherHead& head, ConfigReader& config, ModuleTree& tree) {
-  if (head.kind == Kind::same) return;
+  if (head.kind == HeadKind::same) return;
   config.require(tree.towers.empty(),
                  "the family sees or hears: what of it has another head is not described");
   std::erase_if(tree.modules, is_head);
@@ -136,7 +136,7 @@ void change_head(const OtherHead& head, ConfigReader& config, ModuleTree& tree) 
     tree.not_counted.push_back(
         {"multi-token prediction, which what has no head is saved without", std::nullopt});
   }
-  if (head.kind == Kind::none) {
+  if (head.kind == HeadKind::none) {
     for (Module& module : tree.modules) drop_prefix(module);
     tree.aliases.push_back({"", std::string(kPrefix)});
     return;

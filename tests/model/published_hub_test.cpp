@@ -66,6 +66,8 @@ TEST(PublishedHub, TotalsAreExact) {
        30'532'122'624, 0},
       // microsoft/Phi-3-small-8k-instruct is the class's default
       {"Phi3SmallForCausalLM", R"("vocab_size": 100352)", 7'392'272'384, 0},
+      // tomg-group-umd/huginn-0125: 3,911,006,880 with the head, which its file has beside the table it is tied to
+      {"RavenForCausalLM", R"("tie_embeddings": false)", 3'911'006'880, 0},
       // RWKV-7 World 0.1B, 0.4B and 1.5B (arXiv 2503.14456)
       {"RWKV7ForCausalLM", R"("vocab_size": 65536, "hidden_size": 768, "num_hidden_layers": 12)", 191'034'624,
        0},
@@ -109,6 +111,24 @@ TEST(PublishedHub, TotalsAreThoseOfTheCards) {
        "num_experts": 256, "num_experts_per_tok": 8, "num_shared_experts": 1, "moe_intermediate_size": 512,
        "first_k_dense_replace": 1, "moe_router_enable_expert_bias": true, "tie_word_embeddings": false)",
        16.26, 0.005},
+      // inclusionAI/Ring-mini-linear-2.0 and Ring-flash-linear-2.0 (arXiv 2510.19338: the first computes with 957M beside tables)
+      {"BailingMoeLinearV2ForCausalLM",
+       R"("vocab_size": 157184, "hidden_size": 2048, "intermediate_size": 5120,
+       "num_hidden_layers": 20, "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 128,
+       "layer_group_size": 5, "num_experts": 256, "num_experts_per_tok": 8, "num_shared_experts": 1,
+       "moe_intermediate_size": 512, "moe_shared_expert_intermediate_size": 512, "first_k_dense_replace": 1,
+       "moe_router_enable_expert_bias": true, "num_nextn_predict_layers": 0, "tie_word_embeddings": false)",
+       16.4, 0.05, 0.957 + 0.6438, 0.0005},
+      {"BailingMoeLinearV2ForCausalLM",
+       R"("vocab_size": 157184, "hidden_size": 4096, "intermediate_size": 9216,
+       "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128,
+       "layer_group_size": 8, "num_experts": 256, "num_experts_per_tok": 8, "num_shared_experts": 1,
+       "moe_intermediate_size": 1024, "first_k_dense_replace": 1, "tie_word_embeddings": false)",
+       104, 0.5},
+      // RWKV/v6-Finch-1B6-HF, -3B-HF, -7B-HF (arXiv 2404.05892)
+      {"Rwkv6ForCausalLM", R"("hidden_size": 2048, "num_hidden_layers": 24)", 1.60, 0.005},
+      {"Rwkv6ForCausalLM", R"("hidden_size": 2560, "num_hidden_layers": 32)", 3.10, 0.005},
+      {"Rwkv6ForCausalLM", R"("hidden_size": 4096, "num_hidden_layers": 32)", 7.63, 0.015},
       // internlm/internlm-7b, BAAI/Aquila2-7B, Skywork/Skywork-13B, Motif-Technologies/Motif-2.6B
       {"InternLMForCausalLM", R"("vocab_size": 103168, "bias": true)", 7.32, 0.005},
       {"AquilaForCausalLM", R"("vocab_size": 100008)", 7.3, 0.05},
@@ -361,6 +381,37 @@ TEST(PublishedHub, NamesAndShapesAreThoseOfTheLoaders) {
         {"model.layers.1.attn.g_norm.bias", {128}},
         {"model.layers.1.ffn.key.weight", {512, 128}},
         {"model.layers.1.ffn.x_k", {128}}}},
+      {"BailingMoeLinearV2ForCausalLM",
+       R"("num_hidden_layers": 5)",
+       {{"model.word_embeddings.weight", {157184, 2048}},
+        {"model.layers.0.attention.query_key_value.weight", {6144, 2048}},
+        {"model.layers.0.attention.g_proj.weight", {2048, 2048}},
+        {"model.layers.3.attention.g_norm.weight", {2048}},
+        {"model.layers.4.attention.query_key_value.weight", {3072, 2048}},
+        {"model.layers.4.attention.query_layernorm.weight", {128}},
+        {"model.layers.4.attention.dense.weight", {2048, 2048}},
+        {"model.layers.4.mlp.gate.expert_bias", {256}},
+        {"model.layers.4.mlp.shared_experts.up_proj.weight", {512, 2048}}}},
+      {"Rwkv6ForCausalLM",
+       R"("hidden_size": 4096, "num_hidden_layers": 2)",
+       {{"rwkv.embeddings.weight", {65536, 4096}},
+        {"rwkv.blocks.0.pre_ln.bias", {4096}},
+        {"rwkv.blocks.1.attention.time_maa_w1", {4096, 320}},
+        {"rwkv.blocks.1.attention.time_maa_w2", {5, 64, 4096}},
+        {"rwkv.blocks.1.attention.time_decay_w2", {128, 4096}},
+        {"rwkv.blocks.1.attention.time_faaaa", {64, 64}},
+        {"rwkv.blocks.1.attention.ln_x.bias", {4096}},
+        {"rwkv.blocks.1.feed_forward.key.weight", {14336, 4096}},
+        {"head.weight", {65536, 4096}}}},
+      {"RavenForCausalLM",
+       R"("n_embd": 5280)",
+       {{"transformer.wte.weight", {65536, 5280}},
+        {"transformer.prelude.1.attn.Wqkv.weight", {15840, 5280}},
+        {"transformer.core_block.3.attn.qk_bias", {2, 1, 55, 96}},
+        {"transformer.coda.1.mlp.fc.weight", {35840, 5280}},
+        {"transformer.coda.1.norm_4.weight", {5280}},
+        {"transformer.adapter.weight", {5280, 10560}},
+        {"transformer.ln_f.weight", {5280}}}},
       // yuhuili/EAGLE3-LLaMA3.1-Instruct-8B
       {"LlamaForCausalLMEagle3",
        R"("vocab_size": 128256, "draft_vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 14336,
@@ -404,6 +455,12 @@ TEST(PublishedHub, CachesAreThoseOfTheClasses) {
   EXPECT_FALSE(flash.attention[2].cached);
   ASSERT_EQ(flash.recurrent.size(), 1U);
   EXPECT_EQ(flash.recurrent[0].layers, (std::vector<std::uint64_t>{0, 2, 4}));
+  const ModuleTree raven = tree_of("RavenForCausalLM", R"("mean_recurrence": 3)");
+  ASSERT_EQ(raven.attention.size(), 3U);
+  EXPECT_EQ(raven.attention[2].layers, (std::vector<std::uint64_t>{2, 3, 4, 5}));
+  const ModuleTree ring = tree_of("BailingMoeLinearV2ForCausalLM", R"("num_hidden_layers": 12)");
+  ASSERT_EQ(ring.attention.size(), 1U);  // the last of each five, and those behind the last whole group
+  EXPECT_EQ(ring.attention[0].layers, (std::vector<std::uint64_t>{4, 9, 10, 11}));
   const ModuleTree spark = tree_of("Spark2_5ForCausalLM", R"("num_hidden_layers": 5)");
   ASSERT_EQ(spark.attention.size(), 2U);
   EXPECT_EQ(spark.attention[0].layers, (std::vector<std::uint64_t>{3}));
@@ -415,7 +472,7 @@ TEST(PublishedHub, RefuseWhatNobodyTells) {
       {"LLaDAModelLM", R"("block_type": "sequential")"},
       {"LLaDA2MoeModelLM", R"("hidden_size": 24)"},
       {"SkyworkForCausalLM", R"("num_experts": [16])"},
-      {"XverseForCausalLM", R"("vocab_size": 80)"},
+      {"KORMoForCausalLM", R"("vocab_size": 80)"},
       {"OpenELMForCausalLM", R"("num_transformer_layers": 2, "ffn_multipliers": [0.5, 4.0])"},
       {"OpenELMForCausalLM", R"("num_transformer_layers": 1, "ffn_multipliers": [0.5], "num_query_heads": [0],
        "num_kv_heads": [0])"},
@@ -427,6 +484,10 @@ TEST(PublishedHub, RefuseWhatNobodyTells) {
       {"MiniCPMSALAForCausalLM", R"("mixer_types": ["delta"])"},
       {"LlamaForCausalLMEagle3", R"("num_hidden_layers": 2)"},
       {"GigaChat35ForCausalLM", R"("full_attention_layers": [99])"},
+      {"BailingMoeLinearV2ForCausalLM", R"("head_dim": 64)"},
+      {"Rwkv6ForCausalLM", R"("hidden_size": 2048)"},
+      {"RavenForCausalLM", R"("n_layers": 9)"},
+      {"BailingMoeLinearV2ForCausalLM", R"("moe_shared_expert_intermediate_size": 1024)"},
   };
   for (const auto& [architecture, keys] : refused)
     EXPECT_THROW(tree_of(architecture, keys), Error) << architecture;

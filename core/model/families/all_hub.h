@@ -14,9 +14,10 @@ extern const Family kInternlm, kAquila, kXverse, kSkywork, kKormo, kMotif, kPhi3
 // mixtures_hub.cpp
 extern const Family kStep3Text, kGrok, kXverseMoe, kArctic, kSmallThinker;
 // looped_decoders.cpp, dory.cpp
-extern const Family kOuro, kDory;
+extern const Family kOuro, kDory, kRaven;
 // Each in a file of its own name.
-extern const Family kLongcatNgram, kMinicpmSala, kJetNemotron, kPlamo2, kPhi4Flash, kGigachat35, kRwkv7;
+extern const Family kLongcatNgram, kMinicpmSala, kJetNemotron, kPlamo2, kPhi4Flash, kGigachat35, kRwkv6,
+    kRwkv7;
 // draft_models.cpp
 extern const Family kEagle3;
 

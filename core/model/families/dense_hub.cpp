@@ -9,6 +9,7 @@
 
 #include "core/model/families/all_hub.h"
 #include "core/model/families/llama_kin.h"
+#include "core/model/families/own_code_forward.h"
 
 namespace assay::families {
 namespace {
@@ -47,8 +48,11 @@ void describe_aquila(ConfigReader& config, ModuleTree& tree) {
 }
 
 void describe_xverse(ConfigReader& config, ModuleTree& tree) {
-  require_stated(config);
-  describe_kin(config, tree, {.sizes = kStatedSizes, .bias_keys = "", .more = add_frequencies});
+  describe_kin(
+      config, tree,
+      {.sizes = {.vocabulary = 100278, .hidden = 5120, .intermediate = 13824, .layers = 40, .heads = 40},
+       .bias_keys = "",
+       .more = add_frequencies});
 }
 
 // Skywork-MoE names the same class, and its experts otherwise.
@@ -222,13 +226,14 @@ constexpr std::string_view kDomynArchitectures[] = {"DomynEdgeForCausalLM"}, kDo
 
 }  // namespace
 
-const Family kInternlm = {"internlm",     "InternLM 1", kInternlmArchitectures,
-                          kInternlmTypes, {},           describe_internlm};
+const Family kInternlm = {"internlm", "InternLM 1",      kInternlmArchitectures, kInternlmTypes,
+                          {},         describe_internlm, forward_internlm1};
 const Family kAquila = {"aquila", "Aquila, Aquila 2", kAquilaArchitectures, kAquilaTypes,
-                        {},       describe_aquila};
-const Family kXverse = {"xverse", "XVERSE", kXverseArchitectures, kXverseTypes, {}, describe_xverse};
+                        {},       describe_aquila,    forward_aquila};
+const Family kXverse = {"xverse", "XVERSE",        kXverseArchitectures, kXverseTypes,
+                        {},       describe_xverse, forward_xverse};
 const Family kSkywork = {"skywork", "Skywork", kSkyworkArchitectures, kSkyworkTypes, {}, describe_skywork};
-const Family kKormo = {"kormo", "KORMo", kKormoArchitectures, kKormoTypes, {}, describe_kormo};
+const Family kKormo = {"kormo", "KORMo", kKormoArchitectures, kKormoTypes, {}, describe_kormo, forward_kormo};
 const Family kMotif = {"motif", "Motif", kMotifArchitectures, kMotifTypes, {}, describe_motif};
 const Family kPhi3Small = {"phi3small", "Phi-3-small",      kPhi3SmallArchitectures, kPhi3SmallTypes,
                            {},          describe_phi3_small};

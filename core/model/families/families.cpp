@@ -217,6 +217,7 @@ constexpr const Family* kFamilies[] = {
     &kMuseGlimmer,
     &kMolmo2,
     &kBailing25,
+    &kRingLinear,
     &kBailing3Vl,
     &kParam2Moe,
     &kSarvamMoe,
@@ -257,7 +258,9 @@ constexpr const Family* kFamilies[] = {
     &kPhi4Flash,
     &kGigachat35,
     &kEagle3,
+    &kRwkv6,
     &kRwkv7,
+    &kRaven,
 };
 
 // Edits that turn one name into the other, letter case aside.

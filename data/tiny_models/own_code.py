@@ -74,6 +74,25 @@ def internlm3_as_seed(config):
     }
 
 
+# InternLM 1: its base stands elsewhere. KORMo: norms under other names.
+
+
+def internlm1(config):
+    if chance(0.7):
+        for key in ("rope_parameters", "rope_theta"):
+            config.pop(key, None)
+        config["rotary"] = {"base": draw.choice([100.0, 1000000.0]), "type": draw.choice(["dynamic", "origin"])}
+    return config
+
+
+def internlm1_as_llama(config):
+    base = {"rope_theta": config["rotary"]["base"]} if "rotary" in config else {}
+    return kin.as_llama(config, attention_bias=config.get("bias", True), mlp_bias=False, **base)
+
+
+KORMO = {".pre_attention_layernorm": ".input_layernorm", ".pre_mlp_layernorm": ".post_attention_layernorm"}
+
+
 # Orion: LayerNorms with biases around a Llama's matrices, as a StableLM of which all of a head rotates.
 
 
@@ -433,10 +452,13 @@ modeling_llama.eager_attention_forward = looped_attention
 
 
 FAMILIES = {
+    "aquila": ("AquilaForCausalLM", kin.dense(head_dim=False, more=stated)),
     "exaone": ("ExaoneForCausalLM", kin.dense(epsilon="layer_norm_epsilon", more=exaone)),
+    "internlm": ("InternLMForCausalLM", kin.dense("bias", head_dim=False, more=internlm1)),
     "internlm3": ("InternLM3ForCausalLM", kin.dense("qkv_bias", "bias")),
     "iquestcoder": ("IQuestCoderForCausalLM", kin.dense(*kin.BIASES, more=iquestcoder)),
     "iquestloopcoder": ("IQuestLoopCoderForCausalLM", kin.dense(head_dim=False, more=loop_coder)),
+    "kormo": ("KORMoForCausalLM", kin.dense()),
     "nanbeige": ("NanbeigeForCausalLM", kin.dense(*kin.BIASES, head_dim=False, more=nanbeige)),
     "orion": ("OrionForCausalLM", kin.dense(head_dim=False, more=stated)),
     "pangu_embedded": ("PanguEmbeddedForCausalLM", kin.dense("bias", "mlp_bias")),
@@ -447,14 +469,18 @@ FAMILIES = {
     "telechat2": ("TeleChat2ForCausalLM", kin.dense(head_dim=False, scaled=False, epsilon="layer_norm_epsilon", more=telechat2)),
     "telechat3": ("TeleChat3ForCausalLM", kin.dense(*kin.BIASES, head_dim=False)),
     "teleflm": ("TeleFLMForCausalLM", kin.dense(head_dim=False, more=teleflm)),
+    "xverse": ("XverseForCausalLM", kin.dense(head_dim=False)),
 }
 
 
 TWINS = {
+    "aquila": (kin.as_llama, *SAME),
     "exaone": (exaone_as_llama, *with_names(EXAONE)),
+    "internlm": (internlm1_as_llama, *SAME),
     "internlm3": (internlm3_as_seed, *SAME),
     "iquestcoder": (iquest_as_cwm, *SAME),
     "iquestloopcoder": (loop_coder_as_llama, shapes_of_loops, of_loops),
+    "kormo": (kin.as_llama, *with_names(KORMO)),
     "nanbeige": (nanbeige_as_llama, shapes_of_loops, of_loops),
     "orion": (orion_as_stablelm, *SAME),
     "pangu_embedded": (pangu_as_llama, *SAME),
@@ -465,4 +491,5 @@ TWINS = {
     "telechat2": (telechat2_as_llama, shapes_of_telechat2, of_telechat2),
     "telechat3": (lambda config: kin.as_llama(config, rms_norm_eps=config.get("rms_norm_eps", 1e-5)), *SAME),
     "teleflm": (teleflm_as_granite, *SAME),
+    "xverse": (kin.as_llama, *SAME),
 }

@@ -10,6 +10,15 @@ namespace {
 
 constexpr DecoderForm kOwnPlain = {};
 
+constexpr std::string_view kAquila[] = {"aquila"}, kInternlm1[] = {"internlm"}, kKormo[] = {"kormo"},
+                           kXverse[] = {"xverse"};
+constexpr auto kAquilaUsed = kin_keys({"rms_norm_eps", "num_key_value_heads"});
+constexpr auto kInternlm1Used = kin_keys({"rms_norm_eps", "num_key_value_heads", "bias", "rotary"});
+constexpr auto kKormoUsed = kin_keys({"rms_norm_eps", "num_key_value_heads", "head_dim"});
+constexpr FixedKey kKormoFixed[] = {{"attention_bias", "false"}, {"mlp_bias", "false"}};
+constexpr std::string_view kXverseIdle[] = {"initializer_weight", "quantization_bit",
+                                            "max_tokenizer_truncation"};
+
 constexpr std::string_view kExaone3[] = {"exaone"};
 constexpr auto kExaone3Used = kin_keys({"layer_norm_epsilon", "rms_norm_eps", "num_key_value_heads",
                                         "head_dim", "num_layers", "activation_function"});
@@ -305,6 +314,10 @@ std::unique_ptr<LanguageModel> make_ling25(const Weights& weights, const ModelOp
 }
 
 constexpr ModelRule kOwnCodeRules[] = {
+    {kAquila, {}, {kAquilaUsed}, make_kin<kOwnPlain>},
+    {kInternlm1, {}, {kInternlm1Used}, make_kin<kOwnPlain>},
+    {kKormo, {}, {kKormoUsed, {}, kKormoFixed}, make_kin<kOwnPlain>},
+    {kXverse, {}, {kAquilaUsed, kXverseIdle}, make_kin<kOwnPlain>},
     {kDeepseekMoe, {}, {kDeepseekMoeUsed, {}, kDeepseekMoeFixed}, make_kin<kDeepseekMoeForm>},
     {kExaone3, {}, {kExaone3Used}, make_kin<kOwnPlain>},
     {kInternlm3, {}, {kInternlm3Used}, make_kin<kOwnPlain>},

@@ -20,7 +20,7 @@ extern const Family kDeepseekV1, kExaone3, kInternlm3, kOrion, kPanguEmbedded, k
 extern const Family kVoxtralText, kOcrText;
 
 // Phi with eyes, Molmo, Kimi-Audio: own code; and Whisper.
-extern const Family kPhi3V, kPhi4Mm, kPhi4Siglip, kMolmo, kKimiAudio, kWhisper, kStep3;
+extern const Family kPhi3V, kPhi4Mm, kPhi4Siglip, kMolmo, kKimiAudio, kWhisper;
 
 // Encoders of text, and what reads with one and writes with a decoder.
 extern const Family kBert, kRoberta, kModernBert, kT5, kMt5, kUmt5, kBart, kMbart;

@@ -5,7 +5,7 @@
 
 namespace assay::families {
 
-extern const Family kBailing25, kBailing3Vl, kParam2Moe, kSarvamMoe, kSarvamMla, kK2Horizon, kPlamo3,
-    kPanguUltraMoe, kPanguProMoe2, kMistralLarge3;
+extern const Family kBailing25, kBailing3Vl, kRingLinear, kParam2Moe, kSarvamMoe, kSarvamMla, kK2Horizon,
+    kPlamo3, kPanguUltraMoe, kPanguProMoe2, kMistralLarge3;
 
 }  // namespace assay::families

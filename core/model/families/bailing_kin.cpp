@@ -110,6 +110,55 @@ void describe_ling25(ConfigReader& config, ModuleTree& tree) {
                         {ling_latent_attention(latent), mixture(m)});
 }
 
+// Ring and Ling linear 2.0: Ling 2's attention in the last layer of each group. Source: SGLang 0.5's bailing_moe_linear.py.
+void describe_ring_linear(ConfigReader& config, ModuleTree& tree) {
+  const Decoder d = read_decoder(
+      config, tree,
+      {.vocabulary = 157184, .hidden = 2048, .intermediate = 5120, .layers = 20, .heads = 16, .kv_heads = 4});
+  const LingLightning linear = read_lightning(config, d);
+  // Of lightning attention some readers take head_dim, some what hidden_size leaves a head.
+  config.require(
+      linear.head_dim.value() == d.head_dim.value() &&
+          (linear.heads * linear.head_dim).value() == d.hidden.value(),
+      "head_dim is not hidden_size / num_attention_heads: what lightning attention has then is not "
+      "known");
+  config.require(config.optional_number("num_nextn_predict_layers", 0).value_or(0) == 0,
+                 "num_nextn_predict_layers is not 0: layers that predict are not described");
+  HeadAttention a = d.attention();
+  a.path = "attention", a.fused = "query_key_value", a.o = "dense";
+  a.qkv_bias = linear.qkv_bias, a.output_bias = linear.output_bias;
+  if (linear.qk_norm) a.qk_norm = QkNorm::per_head;
+  a.q_norm = "query_layernorm", a.k_norm = "key_layernorm";
+  Mixture m = read_ling_experts(config, tree, d.hidden, {.count = 256, .width = 512});
+  config.require(!config.has("moe_shared_expert_intermediate_size") ||
+                     config.size("moe_shared_expert_intermediate_size").value() == m.expert_width.value(),
+                 "moe_shared_expert_intermediate_size is not moe_intermediate_size, and sources disagree "
+                 "about what is meant then");
+  if (config.flag("moe_router_enable_expert_bias", true)) m.correction = "gate.expert_bias";
+  const auto is_full = full_layers(config, d.layers);
+  const std::uint64_t dense = config.number("first_k_dense_replace", 1);
+  const auto groups = group_layers(
+      "model.layers.{layer}", d.layers,
+      [&](std::uint64_t i) {
+        return std::string(is_full(i) ? "full attention" : "lightning") +
+               (i >= dense ? " MoE layers" : " layers");
+      },
+      [&](Module& layer, std::uint64_t i) {
+        add_pre_norms(layer, d.hidden);
+        layer.children = {is_full(i) ? attention(a) : lightning(linear),
+                          i >= dense ? mixture(m) : gated_mlp(d.mlp())};
+      });
+  add_frame(tree, d, groups, ling_frame());
+  const auto full = layers_where(d.layers, is_full);
+  const auto others = layers_where(d.layers, [&](std::uint64_t i) { return !is_full(i); });
+  if (!full.empty()) tree.attention.push_back(geometry(a, full));
+  if (!others.empty())
+    tree.recurrent.push_back({.title = "lightning attention",
+                              .layers = others,
+                              .heads = linear.heads.value(),
+                              .state_values = (linear.heads * linear.head_dim * linear.head_dim).value()});
+}
+
 void describe_param2(ConfigReader& config, ModuleTree& tree) {
   describe_ling(config, tree,
                 {.sizes = {.vocabulary = 157184,
@@ -129,6 +178,10 @@ void describe_ling3_vl(ConfigReader& config, ModuleTree& tree) {
 }
 
 constexpr std::string_view kLing25Architectures[] = {"BailingMoeV2_5ForCausalLM"};
+constexpr std::string_view kRingLinearArchitectures[] = {"BailingMoeLinearV2ForCausalLM",
+                                                         "BailingMoeLinearForCausalLM",
+                                                         "BailingMoELinearForCausalLM"},
+                           kRingLinearTypes[] = {"bailing_moe_linear"};
 constexpr std::string_view kParam2Architectures[] = {"Param2MoEForCausalLM"}, kParam2Types[] = {"param2moe"};
 constexpr std::string_view kLing3VlArchitectures[] = {"BailingMoeV3VLForConditionalGeneration"},
                            kLing3VlTypes[] = {"bailing_moe_v3_vl"};
@@ -137,6 +190,9 @@ constexpr std::string_view kLing3VlArchitectures[] = {"BailingMoeV3VLForConditio
 
 const Family kBailing25 = {"bailing_moe_v2_5", "Ling 2.5, 2.6", kLing25Architectures, {}, {},
                            describe_ling25,    forward_ling25};
+const Family kRingLinear = {
+    "bailing_moe_linear", "Ring and Ling linear 2.0", kRingLinearArchitectures, kRingLinearTypes, {},
+    describe_ring_linear};
 const Family kParam2Moe = {"param2moe", "Param2 with experts", kParam2Architectures, kParam2Types,
                            {},          describe_param2,       forward_param2};
 const Family kBailing3Vl = {"bailing_moe_v3_vl", "Ling 3 VL",  kLing3VlArchitectures, kLing3VlTypes, {},

@@ -235,7 +235,8 @@ constexpr std::string_view kOrionArchitectures[] = {"OrionForCausalLM"}, kOrionT
 constexpr std::string_view kPanguEmbeddedArchitectures[] = {"PanguEmbeddedForCausalLM"},
                            kPanguEmbeddedTypes[] = {"PanguEmbedded", "openpangu_dense"};
 constexpr std::string_view kSolarProArchitectures[] = {"SolarForCausalLM"}, kSolarProTypes[] = {"solar"};
-constexpr std::string_view kTelechat2Architectures[] = {"TeleChat2ForCausalLM"},
+constexpr std::string_view kTelechat2Architectures[] = {"TeleChat2ForCausalLM", "TeleChatForCausalLM",
+                                                        "TelechatForCausalLM"},
                            kTelechat2Types[] = {"telechat2"};
 constexpr std::string_view kTelechat3Architectures[] = {"TeleChat3ForCausalLM", "Telechat3ForCausalLM"},
                            kTelechat3Types[] = {"telechat3"};
@@ -260,8 +261,8 @@ const Family kPanguEmbedded = {
     describe_pangu_embedded, forward_pangu_embedded};
 const Family kSolarPro = {"solar", "Solar Pro (preview)", kSolarProArchitectures, kSolarProTypes,
                           {},      describe_solar,        forward_solar};
-const Family kTelechat2 = {"telechat2", "TeleChat 2, 2.5, T1", kTelechat2Architectures, kTelechat2Types,
-                           {},          describe_telechat2,    forward_telechat2};
+const Family kTelechat2 = {"telechat2", "TeleChat 1, 2, 2.5, T1", kTelechat2Architectures, kTelechat2Types,
+                           {},          describe_telechat2,       forward_telechat2};
 const Family kTelechat3 = {"telechat3", "TeleChat 3 (dense)", kTelechat3Architectures, kTelechat3Types,
                            {},          describe_telechat3,   forward_telechat3};
 const Family kTeleflm = {"teleflm", "Tele-FLM, FLM-2", kTeleflmArchitectures, kTeleflmTypes,

@@ -5,6 +5,7 @@
 
 #include "core/model/derive_tree.h"
 #include "core/model/families/families.h"
+#include "core/model/families/other_heads.h"
 #include "core/model/families/sighted.h"
 #include "core/model/module_tree.h"
 #include "core/system/error.h"
@@ -73,10 +74,19 @@ std::variant<Hyperparameters, Error> read_hyperparameters(const Family& family, 
   }
 }
 
+// Another name of the family, too: what is told of the one, GGUF and forward passes, does not hold of the other.
+void change_family(const families::OtherHead& head, ConfigReader& reader, ModuleTree& tree) {
+  const bool same = head.kind == families::OtherHead::Kind::same;
+  families::change_head(head, reader, tree);
+  tree.family += same ? "_both_ways" : head.kind == families::OtherHead::Kind::none ? "_body" : "_classifier";
+  tree.title += same ? ", attending to both sides" : " under another head, or none";
+}
+
 }  // namespace
 
 ModuleTree describe(const ModelConfig& config) {
   const Family& family = find_family(config);
+  const auto head = head_of_whole(config);
   const bool around = family_of_whole(config) == nullptr;  // towers around a language model of that family
   const families::Sighted* sighted = around ? families::find_sighted(config) : nullptr;
   const auto tied = sighted == nullptr ? ModelConfig::Tied::document_first : sighted->tied;
@@ -91,6 +101,7 @@ ModuleTree describe(const ModelConfig& config) {
     for (auto* part : {&tree.modules, &tree.mtp}) {
       for (Module& module : *part) complete_names(module, "");
     }
+    if (head) change_family(*head, reader, tree);
     if (around) families::add_sight(sighted, config, tree);
     for (Module& module : tree.towers) complete_names(module, "");
     check_bounds(tree, config);
@@ -100,13 +111,15 @@ ModuleTree describe(const ModelConfig& config) {
   }
   // Towers noted theirs as they were read.
   tree.defaults.insert(tree.defaults.begin(), reader.defaults_taken().begin(), reader.defaults_taken().end());
-  if (sighted != nullptr && !sighted->computed) {
+  if (head)
+    tree.read_hyperparameters =
+        Error::input(fmt::format("{} is counted, and not computed", tree.title)).in(config.source());
+  else if (sighted != nullptr && !sighted->computed)
     tree.read_hyperparameters =
         Error::input(fmt::format("{} is described, and not computed here", sighted->title))
             .in(config.source());
-  } else {
+  else
     tree.read_hyperparameters = read_hyperparameters(family, own, tree);
-  }
   return tree;
 }
 

@@ -11,6 +11,7 @@
 
 #include "core/model/families/all.h"
 #include "core/model/families/all_2026.h"
+#include "core/model/families/all_hub.h"
 #include "core/model/families/all_mixtures.h"
 #include "core/model/families/gguf.h"
 #include "core/model/families/sighted.h"
@@ -217,6 +218,7 @@ constexpr const Family* kFamilies[] = {
     &kMuseGlimmer,
     &kMolmo2,
     &kBailing25,
+    &kRingLinear,
     &kBailing3Vl,
     &kParam2Moe,
     &kSarvamMoe,
@@ -242,7 +244,40 @@ constexpr const Family* kFamilies[] = {
     &kUmt5,
     &kBart,
     &kMbart,
-    &kStep3,
+    &kLlada,
+    &kLladaMoe,
+    &kLlada2,
+    &kDream,
+    &kSdar,
+    &kSdarMoe,
+    &kInternlm,
+    &kAquila,
+    &kXverse,
+    &kSkywork,
+    &kKormo,
+    &kMotif,
+    &kPhi3Small,
+    &kJais,
+    &kOpenelm,
+    &kSpark25,
+    &kDomynEdge,
+    &kStep3Text,
+    &kGrok,
+    &kXverseMoe,
+    &kArctic,
+    &kSmallThinker,
+    &kOuro,
+    &kDory,
+    &kLongcatNgram,
+    &kMinicpmSala,
+    &kJetNemotron,
+    &kPlamo2,
+    &kPhi4Flash,
+    &kGigachat35,
+    &kEagle3,
+    &kRwkv6,
+    &kRwkv7,
+    &kRaven,
 };
 
 // Edits that turn one name into the other, letter case aside.
@@ -288,6 +323,13 @@ std::string closest_families(std::string_view name) {
 
 bool contains(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+const Family* family_of_architecture(std::string_view architecture) {
+  for (const Family* family : kFamilies) {
+    if (contains(family->architectures, architecture)) return family;
+  }
+  return nullptr;
 }
 
 // A multimodal model may hold a language model that is known: which, or nullptr. DeepSeek-V2's class without latent
@@ -408,12 +450,23 @@ const GgufFamily* written_only(std::string_view architecture) {
 
 }  // namespace
 
+std::optional<OtherHead> head_of_whole(const ModelConfig& config) {
+  const std::string& architecture = config.architecture();
+  if (config.origin() == ModelConfig::Origin::gguf || !config.nested_in().empty() ||
+      family_of_architecture(architecture) != nullptr)
+    return std::nullopt;
+  for (OtherHead& head : other_heads(architecture)) {
+    if (family_of_architecture(head.base) != nullptr) return std::move(head);
+  }
+  return std::nullopt;
+}
+
 const Family* family_of_whole(const ModelConfig& config) {
   if (config.origin() == ModelConfig::Origin::gguf) return family_of_metadata(config);
   const std::string& architecture = config.architecture();
-  for (const Family* family : kFamilies) {
-    if (contains(family->architectures, architecture)) return holds_mistral4(config) ? nullptr : family;
-  }
+  if (const Family* family = family_of_architecture(architecture))
+    return holds_mistral4(config) ? nullptr : family;
+  if (const auto head = head_of_whole(config)) return family_of_architecture(head->base);
   // A config that names no architecture still has its model type.
   for (const Family* family : kFamilies) {
     if (architecture.empty() && contains(family->model_types, config.model_type())) return family;

@@ -2,10 +2,12 @@
 // families.cpp.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 
 #include "core/model/config.h"
+#include "core/model/families/other_heads.h"
 #include "core/model/gguf_family.h"
 #include "core/model/module_tree.h"
 
@@ -27,6 +29,9 @@ struct Family {
 // That of the whole document, by architecture, else by model_type; nullptr: none. A model around a language model of
 // another family (families/sighted.h) has none.
 const Family* family_of_whole(const ModelConfig& config);
+
+// A known family's body under another head; nullopt: it has the head of its family, or is no such model.
+std::optional<families::OtherHead> head_of_whole(const ModelConfig& config);
 
 // Likewise, or that of the language model in it. Throws Error::input for an unknown one, naming the closest families.
 const Family& find_family(const ModelConfig& config);

@@ -152,7 +152,7 @@ constexpr std::string_view kK25Architectures[] = {"KimiK25ForConditionalGenerati
 constexpr std::string_view kK25Types[] = {"kimi_k25"};
 constexpr std::string_view kLinearArchitectures[] = {"KimiLinearForCausalLM"};
 constexpr std::string_view kLinearTypes[] = {"kimi_linear"};
-constexpr std::string_view kK3Architectures[] = {"KimiK3ForConditionalGeneration"};
+constexpr std::string_view kK3Architectures[] = {"KimiK3ForConditionalGeneration", "KimiK3LinearForCausalLM"};
 constexpr std::string_view kK3Types[] = {"kimi_k3"};
 
 }  // namespace

@@ -1,6 +1,10 @@
 // LongCat-Flash: two latent attentions and two MLPs a layer, and experts across both; some "experts" return their input
-// and hold nothing, so that a token passes fewer than moe_topk (arXiv 2509.01322).
+// and hold nothing, so that a token passes fewer than moe_topk (arXiv 2509.01322). LongCat-Flash-Lite: that over tables of
+// n-grams, whose rows and projections are added to a token's embedding (vLLM 0.33's longcat_flash_ngram.py).
+#include <fmt/format.h>
+
 #include "core/model/families/all.h"
+#include "core/model/families/all_hub.h"
 #include "core/model/families/deepseek.h"
 #include "core/model/families/forward.h"
 
@@ -70,6 +74,35 @@ void describe_longcat(ConfigReader& config, ModuleTree& tree) {
   add_longcat_prediction(tree, d, a, read_mtp_layers(config, 0));
 }
 
+// Of n-grams up to emb_neighbor_num tokens, emb_split_num tables each: no two of them as long, so that what meets in one
+// does not in another.
+void describe_longcat_ngram(ConfigReader& config, ModuleTree& tree) {
+  describe_longcat(config, tree);
+  if (config.is_null("ngram_vocab_size_ratio") || !config.has("ngram_vocab_size_ratio")) return;
+  const Quantity ratio = config.size("ngram_vocab_size_ratio");
+  const std::uint64_t splits = config.size("emb_split_num").value(),
+                      neighbors = config.size("emb_neighbor_num").value();
+  config.require(neighbors >= 2 && neighbors <= 100 && splits <= 100,
+                 "emb_neighbor_num and emb_split_num make no tables, or absurdly many");
+  const std::uint64_t tables = splits * (neighbors - 1);
+  const Quantity hidden("hidden_size", tree.hidden_size),
+      width = config.quotient(hidden, Quantity("tables of n-grams", tables), "hidden_size / tables");
+  const std::uint64_t shortest = (ratio * Quantity(tree.vocabulary)).value();
+  Module ngrams{"model.ngram_embeddings", "embeddings of n-grams", {}, {}, {}};
+  for (std::uint64_t i = 0; i < tables; ++i)
+    ngrams.tensors.push_back(parameter(fmt::format("embedders.{}.weight", i),
+                                       {Quantity(shortest) + Quantity(2 * i + 1), width},
+                                       Role::position_embedding, Part::embedding));
+  for (std::uint64_t i = 0; i < tables; ++i)
+    add_linear(ngrams, {.name = fmt::format("post_projs.{}", i),
+                        .in = width,
+                        .out = hidden,
+                        .role = Role::per_layer_embedding,
+                        .part = Part::embedding,
+                        .quantizable = false});
+  tree.modules.insert(tree.modules.begin() + 1, std::move(ngrams));
+}
+
 Hyperparameters read_longcat(ConfigReader& config, const ModuleTree& tree) {
   Hyperparameters h =
       read_forward(config, tree, {.epsilon = 1e-5, .rope = {.theta = 1e7, .context = 131072}});
@@ -80,10 +113,15 @@ Hyperparameters read_longcat(ConfigReader& config, const ModuleTree& tree) {
 
 constexpr std::string_view kLongcatArchitectures[] = {"LongcatFlashForCausalLM"},
                            kLongcatTypes[] = {"longcat_flash"};
+constexpr std::string_view kNgramArchitectures[] = {"LongcatFlashNgramForCausalLM"},
+                           kNgramTypes[] = {"longcat_flash_ngram"};
 
 }  // namespace
 
 const Family kLongcatFlash = {"longcat_flash",  "LongCat-Flash", kLongcatArchitectures, kLongcatTypes, {},
                               describe_longcat, read_longcat};
+const Family kLongcatNgram = {
+    "longcat_flash_ngram", "LongCat-Flash-Lite", kNgramArchitectures, kNgramTypes, {},
+    describe_longcat_ngram};
 
 }  // namespace assay::families

@@ -213,7 +213,8 @@ Hyperparameters forward_glimmer(ConfigReader& config, const ModuleTree& tree) {
   return forward_as(config, tree, kGlimmerForward);
 }
 
-constexpr std::string_view kGlimmerArchitectures[] = {"MuseGlimmerForConditionalGeneration"};
+constexpr std::string_view kGlimmerArchitectures[] = {"MuseGlimmerForConditionalGeneration",
+                                                      "MuseGlimmerForCausalLM"};
 constexpr std::string_view kGlimmerTypes[] = {"muse_glimmer", "muse_glimmer_text"};
 constexpr std::string_view kArchitectures[] = {"MuseSparkForConditionalGeneration"};
 constexpr std::string_view kTypes[] = {"muse_spark", "muse_spark_text"};

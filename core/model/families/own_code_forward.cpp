@@ -32,6 +32,12 @@ bool says_ropes(const ConfigReader& config) {
 
 }  // namespace
 
+// vLLM's class is the Llama's; the configuration's defaults are not at hand.
+Hyperparameters forward_aquila(ConfigReader& config, const ModuleTree& tree) {
+  require_said(config, {"rms_norm_eps", "max_position_embeddings"});
+  return read_forward(config, tree, {});
+}
+
 // A softmax over all experts; the weights of the chosen add up to 1 only where the config says so.
 Hyperparameters forward_deepseek_v1(ConfigReader& config, const ModuleTree& tree) {
   Hyperparameters h = read_forward(config, tree, {});
@@ -44,6 +50,24 @@ Hyperparameters forward_exaone3(ConfigReader& config, const ModuleTree& tree) {
                       {.epsilon = 1e-5,
                        .activation_key = "activation_function",
                        .epsilon_key = "layer_norm_epsilon|rms_norm_eps"});
+}
+
+// The base stands under `rotary`; its "dynamic" stretches it behind max_position_embeddings alone, which is as far as texts are
+// read here.
+Hyperparameters forward_internlm1(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_forward(config, tree, {});
+  const ParsedJson* rotary = object_in(config, "rotary");
+  if (rotary == nullptr) return h;
+  config.require(!says_ropes(config) && !config.has("rope_theta"),
+                 "rotary is there beside rope_theta or rope_scaling: which of them counts is not known");
+  const auto type = rotary->find("type"), base = rotary->find("base");
+  config.require(type == rotary->end() || *type == "dynamic" || *type == "origin",
+                 "rotary.type is neither dynamic nor origin");
+  if (base == rotary->end()) return h;
+  config.require(base->is_number() && base->get<double>() > 0 && base->get<double>() < 1e12,
+                 "rotary.base is no number that angles can be made of");
+  h.ropes.front().theta = base->get<double>();
+  return h;
 }
 
 Hyperparameters forward_internlm3(ConfigReader& config, const ModuleTree& tree) {
@@ -76,6 +100,11 @@ Hyperparameters forward_k2_horizon(ConfigReader& config, const ModuleTree& tree)
   h.routing.renormalize = config.flag("norm_topk_prob", false);
   h.routing.scale = config.real("router_scaling_factor", 1, -kMostOfAny, kMostOfAny);
   return h;
+}
+
+// A Llama's defaults: transformers' class derives from that.
+Hyperparameters forward_kormo(ConfigReader& config, const ModuleTree& tree) {
+  return read_forward(config, tree, {});
 }
 
 // Latent attention rotates pairs in its own part; lightning attention a part of a head, by the last of the ropes.
@@ -252,6 +281,10 @@ Hyperparameters forward_teleflm(ConfigReader& config, const ModuleTree& tree) {
   h.embedding_scale = real("input_mult");
   h.head_scale = real("output_mult") / real("mup_scale_factor");
   return h;
+}
+
+Hyperparameters forward_xverse(ConfigReader& config, const ModuleTree& tree) {
+  return read_forward(config, tree, {.rope = {.context = 8192}});
 }
 
 }  // namespace assay::families

@@ -268,6 +268,11 @@ void add_hyperclovax(ConfigReader& document, ModuleTree& tree) {
   add_tower(tree, std::move(projector));
   rename(tree, "lm_head.", "model.language_model.lm_head.");
   tree.aliases.push_back({"model.language_model.lm_head.", "lm_head."});
+  // As naver's own code publishes it (HyperCLOVAX-SEED-Think-32B), with a tokenizer of images beside.
+  tree.aliases.push_back({"model.vision_projector.", "model.mm_projector."});
+  tree.aliases.push_back({"model.language_model.", "model.language_model.model."});
+  if (document.config().section("discrete_vision_config"))
+    tree.not_counted.push_back({"discrete_vision_model (it makes tokens of images)", std::nullopt});
 }
 
 // Qwen2.5-VL's tower, whose heads share keys and values.
@@ -326,7 +331,7 @@ constexpr Names kGlm4v[] = {"Glm4vForConditionalGeneration", "Glm46VForCondition
 constexpr Names kMistral3Whole[] = {"Mistral3ForConditionalGeneration"}, kMistral3WholeTypes[] = {"mistral3"};
 constexpr Names kVideoLlama[] = {"VideoLlama3ForConditionalGeneration"},
                 kVideoLlamaTypes[] = {"video_llama_3"};
-constexpr Names kHyperclovax[] = {"HyperCLOVAXVisionV2ForConditionalGeneration"},
+constexpr Names kHyperclovax[] = {"HyperCLOVAXVisionV2ForConditionalGeneration", "HCXVisionV2ForCausalLM"},
                 kHyperclovaxTypes[] = {"hyperclovax_vision_v2"};
 constexpr Names kOmni[] = {"Qwen2_5OmniModel", "Qwen2_5OmniForConditionalGeneration"},
                 kOmniTypes[] = {"qwen2_5_omni"};

@@ -49,15 +49,15 @@ Radio read_radio(ConfigReader& vision, std::uint64_t frames) {
           true};
 }
 
-struct TimmVit {
+struct RadioVit {
   std::string_view name;
   std::uint64_t hidden, layers, intermediate;
 };
-constexpr std::array<TimmVit, 5> kTimmVits = {{{"vit_small_patch16_224", 384, 12, 1536},
-                                               {"vit_base_patch16_224", 768, 12, 3072},
-                                               {"vit_large_patch16_224", 1024, 24, 4096},
-                                               {"vit_huge_patch16_224", 1280, 32, 5120},
-                                               {"vit_so400m_patch16_224", 1152, 27, 4304}}};
+constexpr std::array<RadioVit, 5> kRadioVits = {{{"vit_small_patch16_224", 384, 12, 1536},
+                                                 {"vit_base_patch16_224", 768, 12, 3072},
+                                                 {"vit_large_patch16_224", 1024, 24, 4096},
+                                                 {"vit_huge_patch16_224", 1280, 32, 5120},
+                                                 {"vit_so400m_patch16_224", 1152, 27, 4304}}};
 
 // Teachers by different names, and those of which a summary is kept.
 struct Teachers {
@@ -85,9 +85,9 @@ Teachers read_teachers(const ConfigReader& args) {
 // As RADIO's own code has it: under `args` what it was trained with, of which the model's name tells the sizes.
 Radio read_own_radio(ConfigReader& vision, ConfigReader& args) {
   const std::string name = args.text("model", "");
-  const auto vit = std::find_if(kTimmVits.begin(), kTimmVits.end(),
-                                [&](const TimmVit& known) { return known.name == name; });
-  args.require(vit != kTimmVits.end(), fmt::format("a RADIO of the model \"{}\" is not described", name));
+  const auto vit = std::find_if(kRadioVits.begin(), kRadioVits.end(),
+                                [&](const RadioVit& known) { return known.name == name; });
+  args.require(vit != kRadioVits.end(), fmt::format("a RADIO of the model \"{}\" is not described", name));
   const Quantity patch = vision.size("patch_size", 16);
   const double side =
       std::round(args.real("cpe_max_size", 2048, 1, 1e6) / static_cast<double>(patch.value()));

@@ -174,6 +174,11 @@ TEST(KinRefusals, NameTheKeyOfFamiliesWithCodeOfTheirOwn) {
   names(with("OrionForCausalLM", {{"num_key_value_heads", 2}, {"max_position_embeddings", 64}}),
         "rms_norm_eps");
   names(with("TeleFLMForCausalLM", orion), "use_mup");
+  names(with("AquilaForCausalLM", {{"max_position_embeddings", 64}}), "rms_norm_eps");
+  EXPECT_EQ(with("InternLMForCausalLM", {{"rotary", {{"base", 1e4}, {"type", "dynamic"}}}}), "computed");
+  names(with("InternLMForCausalLM", {{"rotary", {{"base", 1e4}, {"type", "linear"}}}}), "rotary.type");
+  names(with("InternLMForCausalLM", {{"rotary", {{"base", "wide"}}}}), "rotary.base");
+  names(with("InternLMForCausalLM", {{"rotary", {{"base", 1e4}}}, {"rope_theta", 1e5}}), "rotary is there");
   names(with("Rnj1ForCausalLM",
              {{"head_dim", 8}, {"num_key_value_heads", 2}, {"layer_types", {"chunked_attention"}}}),
         "chunked_attention");

@@ -1,0 +1,34 @@
+// Decoders without their output head, or with another one in its place: what embeds (LlamaModel, Gemma3TextModel), what
+// classifies (Qwen3ForSequenceClassification), what rewards (Qwen2ForRewardModel).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/model/config.h"
+#include "core/model/module_tree.h"
+
+namespace assay::families {
+
+struct OtherHead {
+  enum class Kind {
+    none,          // the body alone, whose names have no "model." in front
+    score,         // "score", a matrix with a row for each label
+    biased_score,  // … and a bias (token classification)
+    score_mlp,     // "score.0" and "score.2" with biases (Qwen2's reward models)
+    value,         // "v_head", one row (InternLM2's)
+    same,          // the head it always has, with attention to both sides
+  } kind = Kind::none;
+  std::string base;          // the architecture whose body it has: "LlamaForCausalLM"
+  std::uint64_t labels = 0;  // where the class says how many, whatever the config does
+};
+
+// What an architecture's name may mean, the likeliest first; empty: it names no such model.
+std::vector<OtherHead> other_heads(std::string_view architecture);
+
+// Takes the head off a tree with completed names and puts the other in its place. Throws Error::input for a body whose names
+// are not all under "model.": of those nobody has told how they are saved.
+void change_head(const OtherHead& head, ConfigReader& config, ModuleTree& tree);
+
+}  // namespace assay::families

@@ -1,0 +1,98 @@
+// Known decoders without their head, or under another one. data/check_other_heads.py holds the names of all of them against
+// transformers; here is what is published.
+#include "core/model/families/other_heads.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "core/formats/json.h"
+#include "core/model/gguf_family.h"
+#include "core/model/module_tree.h"
+#include "core/system/error.h"
+
+namespace assay {
+namespace {
+
+ModelConfig config_of(const std::string& architecture, const std::string& keys) {
+  const std::string text = fmt::format(R"({{"architectures": ["{}"], {}}})", architecture, keys);
+  return ModelConfig::from_json(parse_json(text, "config.json"), "config.json");
+}
+ModuleTree tree_of(const std::string& architecture, const std::string& keys) {
+  return describe(config_of(architecture, keys));
+}
+
+constexpr const char* kLlama31 = R"("vocab_size": 128256, "hidden_size": 4096, "intermediate_size": 14336,
+    "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "tie_word_embeddings": false)";
+
+TEST(OtherHeads, TotalsAreThoseOfTheHub) {
+  struct Published {
+    const char* architecture;
+    std::string keys;
+    std::uint64_t total;
+  };
+  const Published models[] = {
+      // intfloat/e5-mistral-7b-instruct
+      {"MistralModel", R"("vocab_size": 32000)", 7'110'660'096},
+      // Skywork/Skywork-Reward-Llama-3.1-8B
+      {"LlamaForSequenceClassification", std::string(kLlama31) + R"(, "id2label": {"0": "LABEL_0"})",
+       7'504'928'768},
+      // nvidia/llama-3.2-nv-embedqa-1b-v2 has the body of Llama 3.2 1B, whose head is tied
+      {"LlamaBidirectionalModel", R"("vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 8192,
+       "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8, "tie_word_embeddings": true)",
+       1'235'814'400},
+  };
+  for (const Published& model : models)
+    EXPECT_EQ(count(tree_of(model.architecture, model.keys)).total, model.total) << model.architecture;
+}
+
+void expect_stored(const ModuleTree& tree, const std::string& name, std::vector<std::uint64_t> shape) {
+  const auto found = TensorLookup(tree).find(name);
+  ASSERT_TRUE(found.has_value()) << name;
+  EXPECT_EQ(found->spec->shape, shape) << name;
+}
+
+TEST(OtherHeads, BodiesHaveNoPrefixAndNoHead) {
+  const ModuleTree tree = tree_of("Gemma3TextModel", R"("hidden_size": 24, "num_hidden_layers": 2)");
+  expect_stored(tree, "embed_tokens.weight", {262208, 24});
+  expect_stored(tree, "layers.1.input_layernorm.weight", {24});
+  expect_stored(tree, "model.layers.1.input_layernorm.weight", {24});  // saved from under a head
+  EXPECT_FALSE(TensorLookup(tree).find("lm_head.weight").has_value());
+  EXPECT_FALSE(tree.tied_embeddings);
+}
+
+TEST(OtherHeads, LabelsAreRows) {
+  const std::string sizes = R"("hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
+      "num_key_value_heads": 4)";
+  expect_stored(tree_of("Qwen3ForSequenceClassification", sizes), "score.weight", {2, 24});
+  expect_stored(tree_of("Qwen3ForSequenceClassification", sizes + R"(, "num_labels": 5)"), "score.weight",
+                {5, 24});
+  const ModuleTree tokens =
+      tree_of("LlamaForTokenClassification", sizes + R"(, "id2label": {"0": "a", "1": "b", "2": "c"})");
+  expect_stored(tokens, "score.weight", {3, 24});
+  expect_stored(tokens, "score.bias", {3});
+  expect_stored(tokens, "model.norm.weight", {24});
+  const ModuleTree process = tree_of("Qwen2ForProcessRewardModel", sizes + R"(, "num_labels": 9)");
+  expect_stored(process, "score.0.weight", {24, 24});
+  expect_stored(process, "score.2.weight", {2, 24});
+  expect_stored(process, "score.2.bias", {2});
+  expect_stored(tree_of("InternLM2ForRewardModel", sizes), "v_head.weight", {1, 24});
+}
+
+// What is told of the family's own head holds of no other.
+TEST(OtherHeads, AreNotComputedOrWrittenAsGguf) {
+  for (const char* name : {"LlamaModel", "LlamaForSequenceClassification", "GritLM"}) {
+    const ModuleTree tree = tree_of(name, R"("num_hidden_layers": 1)");
+    EXPECT_THROW(hyperparameters(tree), Error) << name;
+    EXPECT_EQ(gguf_family(tree), nullptr) << name;
+  }
+}
+
+TEST(OtherHeads, UnlikeOnesStayUnknown) {
+  for (const char* name : {"Llama4TextModel", "NobodyModel", "Model", "ForSequenceClassification"})
+    EXPECT_THROW(tree_of(name, R"("num_hidden_layers": 1)"), Error) << name;
+  // Names under "transformer.": what heads they have is told otherwise.
+  EXPECT_THROW(tree_of("FalconForTokenClassification", R"("num_hidden_layers": 1)"), Error);
+}
+
+}  // namespace
+}  // namespace assay

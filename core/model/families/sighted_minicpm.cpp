@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/encoder_towers.h"
+#include "core/model/families/hearing.h"
 #include "core/model/families/sighted_own_code.h"
 #include "core/model/families/sighted_parts.h"
 #include "core/model/families/towers.h"
@@ -109,32 +110,13 @@ void add_seeing_minicpm(ConfigReader& document, ModuleTree& tree) {
   add_tower(tree, resampler(document, vision->size("hidden_size", kDefaults.hidden), text_width(tree)));
 }
 
-// Whisper's encoder; averages over time come between it and the matrices.
+// Whisper's encoder, whose sizes have to be told; averages over time come between it and the matrices.
 void add_hearing_minicpm(ConfigReader& document, ModuleTree& tree) {
   TowerConfig audio(document, tree, "audio_config");
   document.require(static_cast<bool>(audio), "audio_config is missing, and init_audio says that it hears");
-  const Quantity width = audio->size("d_model"), wide = audio->size("encoder_ffn_dim");
-  Module tower{"apm", "audio tower (Whisper)", {}, {}, {}};
-  Tower(tower, Part::audio)
-      .tensor("conv1.weight", {width, audio->size("num_mel_bins", 80), 3})
-      .tensor("conv1.bias", {width})
-      .tensor("conv2.weight", {width, width, 3})
-      .tensor("conv2.bias", {width})
-      .tensor("embed_positions.weight", {audio->size("max_source_positions", 1500), width})
-      .norm("layer_norm", width, true);
-  audio->size("encoder_layers");  // required: read_layers would take a default
-  Module blocks = layers("layers.{layer}", "blocks", all_layers(read_layers(*audio, "encoder_layers", 1)));
-  Tower(blocks, Part::audio)
-      .norm("self_attn_layer_norm", width, true)
-      .matrix("self_attn.q_proj", width, width, true)
-      .matrix("self_attn.k_proj", width, width, false)
-      .matrix("self_attn.v_proj", width, width, true)
-      .matrix("self_attn.out_proj", width, width, true)
-      .norm("final_layer_norm", width, true)
-      .matrix("fc1", width, wide, true)
-      .matrix("fc2", wide, width, true);
-  tower.children.push_back(std::move(blocks));
-  add_tower(tree, std::move(tower));
+  for (const char* key : {"d_model", "encoder_ffn_dim", "encoder_layers"}) audio->size(key);
+  add_tower(tree, whisper_encoder(*audio, "apm", {.bins = 80}));
+  const Quantity wide = whisper_wide(*audio);
   const Quantity in("encoder_ffn_dim / 4", wide.value() / 4);
   Module projector{"audio_projection_layer", "projector of sound", {}, {}, {}};
   Tower(projector, Part::projector)

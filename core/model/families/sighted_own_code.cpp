@@ -9,7 +9,8 @@ namespace {
 
 using Names = std::string_view;
 constexpr Names kH2o[] = {"H2OVLChatModel"}, kH2oTypes[] = {"h2ovl_chat"};
-constexpr Names kSkywork[] = {"SkyworkR1VChatModel", "SkyworkChatModel"}, kSkyworkTypes[] = {"skywork_chat"};
+constexpr Names kSkyworkR1v[] = {"SkyworkR1VChatModel", "SkyworkChatModel"},
+                kSkyworkR1vTypes[] = {"skywork_chat"};
 constexpr Names kNvlm[] = {"NVLM_D"}, kNvlmTypes[] = {"NVLM_D"};
 constexpr Names kInternS1[] = {"InternS1ForConditionalGeneration"}, kInternS1Types[] = {"interns1"};
 constexpr Names kInternS1Pro[] = {"InternS1ProForConditionalGeneration"},
@@ -64,7 +65,7 @@ constexpr auto kBehindLlm = SightedNames::own;  // "llm."
 constexpr auto kDocumentTies = ModelConfig::Tied::document_first;
 constexpr Sighted kOwnCode[] = {
     {"H2OVL", kH2o, kH2oTypes, kBehindLanguage, kDocumentTies, add_internvl_chat},
-    {"Skywork-R1V", kSkywork, kSkyworkTypes, kBehindLanguage, kDocumentTies, add_internvl_chat},
+    {"Skywork-R1V", kSkyworkR1v, kSkyworkR1vTypes, kBehindLanguage, kDocumentTies, add_internvl_chat},
     {"NVLM-D", kNvlm, kNvlmTypes, kBehindLanguage, kDocumentTies, add_nvlm},
     {"Intern-S1", kInternS1, kInternS1Types, kBehindModel, kDocumentTies, add_intern_s1},
     {"Intern-S1-Pro", kInternS1Pro, kInternS1ProTypes, kBehindModel, kDocumentTies, add_intern_s1_pro, "", "",

@@ -8,7 +8,9 @@
 
 namespace assay::families {
 
+namespace {
 using namespace blocks;
+}  // namespace
 
 void add_step3_eyes(ConfigReader& document, ModuleTree& tree) {
   TowerConfig vision(document, tree, "vision_config");

@@ -117,7 +117,7 @@ TEST(IntegerLinear, NeitherAvx512NorVnniChangesABit) {
     expect_same(Precision::int16, 1);  // rows
     expect_same(Precision::int8_block, 1);
     expect_same(Precision::int8_block, 15);  // 8, 4, 2 and 1 at once
-    expect_same(Precision::f32, 1);  // by integers of 24 bits
+    expect_same(Precision::f32, 1);          // by integers of 24 bits
   }
   use_simd_target("");
 }

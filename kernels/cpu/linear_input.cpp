@@ -22,16 +22,11 @@ std::vector<float> packed_tokens(const Matrix& x, int jobs) {
   return packed;
 }
 
-bool is_super_block(ElementType type) {
-  return type == ElementType::Q4_K || type == ElementType::Q5_K || type == ElementType::Q6_K;
-}
-
 }  // namespace
 
 LinearInput::Form::Form(LinearWay way, const WeightView& weight)
     : way(way), kind(weight.kind), type(weight.type) {
-  if (way == LinearWay::gemv_int8 && is_super_block(type))
-    type = ElementType::Q4_K;  // one order for all three
+  if (way == LinearWay::gemv_int8 && is_super_block(type)) type = ElementType::Q4_K;
 }
 
 LinearInput::LinearInput(LinearWay way, const Matrix& x, const WeightView& weight, int jobs)

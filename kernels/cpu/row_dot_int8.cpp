@@ -164,8 +164,7 @@ HWY_EXPORT(multiplies_wide_blocks);
 
 Int8Input int8_input(std::span<const float> x, ElementType weight) {
   Int8Input in(x);
-  const bool super_blocks =
-      weight == ElementType::Q4_K || weight == ElementType::Q5_K || weight == ElementType::Q6_K;
+  const bool super_blocks = is_super_block(weight);
   using Groups = Int8Input::Groups;
   if (HWY_DYNAMIC_DISPATCH(multiplies_wide_blocks)())
     in.arrange_wide(super_blocks ? Groups::by_turns : Groups::in_order, weight == ElementType::Q8_0);

@@ -21,6 +21,10 @@
 
 namespace assay::cpu {
 
+// Blocks of 256 codes: for all of these inputs have one order.
+constexpr bool is_super_block(ElementType weight) {
+  return weight == ElementType::Q4_K || weight == ElementType::Q5_K || weight == ElementType::Q6_K;
+}
 // The inputs as they are multiplied by blocks of such weights with the instructions that are chosen.
 Int8Input int8_input(std::span<const float> x, ElementType weight);
 

@@ -85,12 +85,22 @@ HWY_INLINE WideCodes wide_codes(const gguf_blocks::Q6_K& block) {
 
 // 256 codes as they are multiplied: sums of lanes begin with `start` and are `scaled`; each group's counts its scale, and
 // beside them its sum of inputs its minimum.
-template <class Stored>  // Q4_K, Q5_K
-struct Wide256 {
-  static constexpr bool kMinimum = true;
+struct WideFactors {
   WideCodes codes;
-  __m256 scales, minima;
-  HWY_INLINE explicit Wide256(const Stored* block) : codes(wide_codes(*block)) {
+  __m256 scales;
+  HWY_INLINE __m512i start(const Input256Wide&) const { return _mm512_setzero_si512(); }
+  HWY_INLINE __m512i products(__m512i sums, std::size_t j, const Input256Wide& x) const {
+    return _mm512_dpbusd_epi32(sums, codes.of[j], loaded(x.codes[j]));
+  }
+  HWY_INLINE __m512i scaled(__m512i sums) const { return sums; }
+};
+
+template <class Stored>  // Q4_K, Q5_K
+struct Wide256 : WideFactors {
+  static constexpr bool kMinimum = true;
+  __m256 minima;
+  HWY_INLINE explicit Wide256(const Stored* block) {
+    codes = wide_codes(*block);
     SixBitScales bytes;
     unpack_six_bits<true>(block->scales, bytes);
     const auto numbers = [&](std::size_t i) UNROLLED {
@@ -100,20 +110,14 @@ struct Wide256 {
     scales = _mm256_mul_ps(numbers(0), _mm256_set1_ps(widen(block->d)));
     minima = _mm256_mul_ps(numbers(8), _mm256_set1_ps(-widen(block->dmin)));
   }
-  HWY_INLINE __m512i start(const Input256Wide&) const { return _mm512_setzero_si512(); }
-  HWY_INLINE __m512i products(__m512i sums, std::size_t j, const Input256Wide& x) const {
-    return _mm512_dpbusd_epi32(sums, codes.of[j], loaded(x.codes[j]));
-  }
-  HWY_INLINE __m512i scaled(__m512i sums) const { return sums; }
 };
 template <>  // a scale of 8 bits for each sixteenth; codes that mean 32 less
-struct Wide256<gguf_blocks::Q6_K> {
+struct Wide256<gguf_blocks::Q6_K> : WideFactors {
   static constexpr bool kMinimum = false;
-  WideCodes codes;
-  __m256 scales;
   __m512i of_sixteenths;
-  HWY_INLINE explicit Wide256(const gguf_blocks::Q6_K* block)
-      : codes(wide_codes(*block)), scales(_mm256_set1_ps(widen(block->d))) {
+  HWY_INLINE explicit Wide256(const gguf_blocks::Q6_K* block) {
+    codes = wide_codes(*block);
+    scales = _mm256_set1_ps(widen(block->d));
     alignas(16) static constexpr std::uint8_t kLanes[16] = {0, 8, 2, 10, 4, 12, 6, 14,
                                                             1, 9, 3, 11, 5, 13, 7, 15};
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block->scales));
@@ -122,9 +126,6 @@ struct Wide256<gguf_blocks::Q6_K> {
   }
   HWY_INLINE __m512i start(const Input256Wide& x) const {
     return _mm512_slli_epi32(_mm512_sub_epi32(_mm512_setzero_si512(), loaded(x.sums_of_16)), 5);
-  }
-  HWY_INLINE __m512i products(__m512i sums, std::size_t j, const Input256Wide& x) const {
-    return _mm512_dpbusd_epi32(sums, codes.of[j], loaded(x.codes[j]));
   }
   HWY_INLINE __m512i scaled(__m512i sums) const { return _mm512_mullo_epi32(sums, of_sixteenths); }
 };
@@ -153,12 +154,11 @@ HWY_INLINE WideCodes of_eight_blocks(const At& at) {
 }
 
 template <class Stored>  // Q4_0, Q4_1, Q5_0, Q5_1
-struct WideEight {
+struct WideEight : WideFactors {
   static constexpr bool kMinimum = true;
-  WideCodes codes;
-  __m256 scales, minima;
-  HWY_INLINE explicit WideEight(const Stored* block)
-      : codes(of_eight_blocks([&](int i) UNROLLED { return Small<Stored>::codes(block[i], 0); })) {
+  __m256 minima;
+  HWY_INLINE explicit WideEight(const Stored* block) {
+    codes = of_eight_blocks([&](int i) UNROLLED { return Small<Stored>::codes(block[i], 0); });
     const VF scale = halves_of(block, &Stored::d);
     scales = scale.raw;
     if constexpr (kOwnMinimum<Stored>)
@@ -166,24 +166,17 @@ struct WideEight {
     else
       minima = hn::Mul(scale, hn::Set(DF(), Small<Stored>::kScales)).raw;
   }
-  HWY_INLINE __m512i start(const Input256Wide&) const { return _mm512_setzero_si512(); }
-  HWY_INLINE __m512i products(__m512i sums, std::size_t j, const Input256Wide& x) const {
-    return _mm512_dpbusd_epi32(sums, codes.of[j], loaded(x.codes[j]));
-  }
-  HWY_INLINE __m512i scaled(__m512i sums) const { return sums; }
 };
 // Codes with a sign are the right factor, inputs the left one, 128 too large: Σ (q + 128)·w - 128·Σ w.
 template <>
-struct WideEight<gguf_blocks::Q8_0> {
+struct WideEight<gguf_blocks::Q8_0> : WideFactors {
   static constexpr bool kMinimum = false;
-  WideCodes codes;
-  __m256 scales;
   __m512i centring;
-  HWY_INLINE explicit WideEight(const gguf_blocks::Q8_0* block)
-      : codes(of_eight_blocks([&](int i) UNROLLED {
-          return hn::LoadU(Bytes(), reinterpret_cast<const std::uint8_t*>(block[i].qs));
-        })),
-        scales(halves_of(block, &gguf_blocks::Q8_0::d).raw) {
+  HWY_INLINE explicit WideEight(const gguf_blocks::Q8_0* block) {
+    codes = of_eight_blocks([&](int i) UNROLLED {
+      return hn::LoadU(Bytes(), reinterpret_cast<const std::uint8_t*>(block[i].qs));
+    });
+    scales = halves_of(block, &gguf_blocks::Q8_0::d).raw;
     __m512i sums = _mm512_setzero_si512();
     unrolled<4>([&](auto j)
                     UNROLLED { sums = _mm512_dpbusd_epi32(sums, _mm512_set1_epi8(-128), codes.of[j]); });
@@ -193,7 +186,6 @@ struct WideEight<gguf_blocks::Q8_0> {
   HWY_INLINE __m512i products(__m512i sums, std::size_t j, const Input256Wide& x) const {
     return _mm512_dpbusd_epi32(sums, loaded(x.codes[j]), codes.of[j]);
   }
-  HWY_INLINE __m512i scaled(__m512i sums) const { return sums; }
 };
 
 // Whole 256 codes of a row, a block `step` on each, added up.

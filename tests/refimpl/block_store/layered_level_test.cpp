@@ -3,13 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <filesystem>
-#include <mutex>
 
 #include "refimpl/block_store/tiers.h"
 #include "refimpl/ops/reference.h"
 #include "tests/support/paths.h"
+#include "tests/support/progress.h"
 #include "tests/support/support.h"
 
 namespace assay {
@@ -18,29 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::size_t kLayeredBlock = 4;
 
-// How many layers' attention was computed; who waits for it is told.
-class Progress {
- public:
-  void next() {
-    const std::lock_guard lock(mutex_);
-    ++count_;
-    changed_.notify_all();
-  }
-  void again() {
-    const std::lock_guard lock(mutex_);
-    count_ = 0;
-  }
-  // False: it did not come within ten seconds, which a computation that waits for what waits for it never does.
-  bool wait_for(std::size_t count) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(10), [&] { return count_ >= count; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::size_t count_ = 0;
-};
+using test::Progress;  // of layers whose attention was computed
 
 class ProgressOps : public ReferenceOps {
  public:

@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <thread>
 
 #include "core/system/sanitizer.h"
 #include "paramcount/memory.h"
 #include "refimpl/ops/kernel_set.h"
+#include "refimpl/ops/reference.h"
 #include "refimpl/speculation/layer_drafter.h"
 #include "tests/support/paths.h"
+#include "tests/support/progress.h"
 #include "tests/support/published_config.h"
 #include "tests/support/support.h"
 
@@ -152,34 +153,68 @@ INSTANTIATE_TEST_SUITE_P(Ways, HandedDrafts,
                                          DraftHandoff::hidden, DraftHandoff::inputs),
                          [](const auto& info) { return std::string(name(info.param)); });
 
-// A sink that takes its time.
-class SlowSink : public PartQueue {
+// The second layer's attention waits until a part of the first is on its way, and that part goes on until the second layer's
+// attention was computed: both are under way at once, or one waits in vain.
+struct Meeting {
+  test::Progress computed, sent;
+};
+
+class MeetingOps : public ReferenceOps {
  public:
+  explicit MeetingOps(Meeting& meeting) : ReferenceOps({Precision::f32}, 1), meeting_(meeting) {}
+  using ReferenceOps::run;
+  Matrix run(const AttentionCall& call) override {
+    if (++layer_ == 2) {
+      EXPECT_TRUE(meeting_.sent.wait_for(1)) << "nothing goes before all is computed";
+    }
+    Matrix result = ReferenceOps::run(call);
+    meeting_.computed.next();
+    return result;
+  }
+
+ private:
+  Meeting& meeting_;
+  std::size_t layer_ = 0;
+};
+
+class MeetingSink : public PartQueue {
+ public:
+  explicit MeetingSink(Meeting& meeting) : meeting_(meeting) {}
   void put(std::uint64_t serial, std::span<const std::byte> part) override {
-    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    constexpr std::uint64_t kFirstRows = 1;  // behind the ticket
+    if (serial == kFirstRows) {
+      meeting_.sent.next();
+      EXPECT_TRUE(meeting_.computed.wait_for(2)) << "nothing is computed while a part goes";
+    }
     PartQueue::put(serial, part);
   }
+
+ private:
+  Meeting& meeting_;
 };
+
+HandoffTimeline timeline_of(const HandedModel& m, Ops& ops, bool by_layer, PartSink& sink) {
+  const HandoffModel with{*m.model, ops, m.with.shape, m.with.identity};
+  const HandoffTimeline timeline =
+      hand_over(with, m.request(120, 1).text, {.by_layer = by_layer, .chunk = 30}, sink).timeline;
+  EXPECT_EQ(timeline.layers.size(), 4 * m.with.shape.layers.size());
+  for (const LayerTime& layer : timeline.layers) {
+    EXPECT_LE(layer.computed.from, layer.computed.to);
+    EXPECT_LE(layer.computed.to, layer.sent.from);  // nothing goes before it is there
+    EXPECT_GT(layer.bytes, 0U);
+  }
+  return timeline;
+}
 
 // What goes layer by layer goes while later layers are computed; what goes at the end does not.
 TEST(Handoff, SendsWhileItComputes) {
   const HandedModel m("llama", Precision::f32);
-  const ServingRequest request = m.request(120, 1);
-  double beside[2] = {0, 0};
-  for (const bool by_layer : {false, true}) {
-    SlowSink sink;
-    const HandoffTimeline timeline =
-        hand_over(m.with, request.text, {.by_layer = by_layer, .chunk = 30}, sink).timeline;
-    ASSERT_EQ(timeline.layers.size(), 4 * m.with.shape.layers.size());
-    for (const LayerTime& layer : timeline.layers) {
-      EXPECT_LE(layer.computed.from, layer.computed.to);
-      EXPECT_LE(layer.computed.to, layer.sent.from);  // nothing goes before it is there
-      EXPECT_GT(layer.bytes, 0U);
-    }
-    beside[by_layer ? 1 : 0] = timeline.overlapped();
-  }
-  EXPECT_EQ(beside[0], 0);
-  EXPECT_GT(beside[1], 0);
+  Meeting meeting;
+  MeetingOps ops(meeting);
+  MeetingSink meets(meeting);
+  EXPECT_GT(timeline_of(m, ops, true, meets).overlapped(), 0);
+  PartQueue sink;
+  EXPECT_EQ(timeline_of(m, *m.ops, false, sink).overlapped(), 0);
 }
 
 }  // namespace

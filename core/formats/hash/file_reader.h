@@ -2,9 +2,8 @@
 //
 // The file is looked at in windows. What a window holds decides how it is read:
 //   in the page cache       by the caller's own thread, straight into its small buffer; or, when cores are
-//                           idle, a ring of pieces ahead by the read pool, so that copying and hashing
-//                           overlap
-//   not in the page cache   a ring of larger pieces ahead by the read pool, past the cache (or through it)
+//                           idle, a piece ahead by the read pool, so that copying and hashing overlap
+//   not in the page cache   a ring of pieces ahead by the read pool, past the cache (or through it)
 #pragma once
 
 #include <array>
@@ -72,7 +71,7 @@ class FileReader {
   bool direct_tried_ = false, cut_short_ = false;
   Window window_ = Window::by_caller;
   ReadMode mode_ = ReadMode::through_cache;
-  std::size_t piece_size_ = 0;
+  std::size_t ahead_ = kPieces;   // so many pieces are asked for at once
   std::uint64_t window_end_ = 0;  // up to which window_ and mode_ hold
   std::uint64_t position_ = 0;    // handed out before here
   std::uint64_t requested_ = 0;   // asked of the pool before here

@@ -90,31 +90,43 @@ using Inputs = std::array<Int8InputView, Tokens>;
 #include "kernels/cpu/wide_block_dot.h"
 #endif
 
-template <class Block, std::size_t Tokens>
-HWY_INLINE void dot_blocks(const std::byte* w, std::size_t groups, const Inputs<Tokens>& x, float* y) {
+template <class Block, std::size_t Rows, std::size_t Tokens>
+HWY_INLINE void dot_blocks(const std::byte* w, std::size_t row_bytes, std::size_t groups,
+                           const Inputs<Tokens>& x, float (&y)[Rows][Tokens]) {
 #if ASSAY_VNNI
-  dot_wide_blocks<Block, Tokens>(w, groups, x, y);
+  dot_wide_blocks<Block>(w, row_bytes, groups, x, y);
 #else
+  static_assert(Rows == 1);
+  static_cast<void>(row_bytes);
   using Stored = typename Block::Stored;
   if constexpr (std::is_same_v<Stored, gguf_blocks::Q6_K>)
-    dot_q6_k<Tokens>(w, groups / 8, x, y);
+    dot_q6_k<Tokens>(w, groups / 8, x, y[0]);
   else if constexpr (Block::kCodes == 256)
-    dot_nibble_blocks<Stored, Tokens>(w, groups / 8, x, y);
+    dot_nibble_blocks<Stored, Tokens>(w, groups / 8, x, y[0]);
   else
-    dot_small_blocks<Block, Tokens>(w, groups, x, y);
+    dot_small_blocks<Block, Tokens>(w, groups, x, y[0]);
 #endif
 }
+
+// Rows at a time: two share the inputs of several tokens.
+template <std::size_t Tokens>
+constexpr std::size_t kRowsOfTile = ASSAY_VNNI&& Tokens >= 4 ? 2 : 1;
 
 template <class Block, std::size_t... T>
 HWY_NOINLINE void dot_rows_of(const StoredRows& w, const Int8Input* x, float* const* y,
                               std::index_sequence<T...> /*tokens*/) {
-  const Inputs<sizeof...(T)> inputs = {Int8InputView(x[T])...};
+  constexpr std::size_t kTokens = sizeof...(T), kRows = kRowsOfTile<kTokens>;
+  const Inputs<kTokens> inputs = {Int8InputView(x[T])...};
   const std::size_t groups = x->scales.size();
-  float of_tokens[sizeof...(T)];
-  for (std::size_t r = 0; r < w.count; ++r) {
-    dot_blocks<Block>(w.at + r * w.row_bytes, groups, inputs, of_tokens);
-    ((y[T][r] = of_tokens[T]), ...);
-  }
+  const auto dot = [&]<std::size_t Rows>(std::size_t first, std::integral_constant<std::size_t, Rows>)
+                       HWY_ATTR {
+                         float of_rows[Rows][kTokens];
+                         dot_blocks<Block>(w.at + first * w.row_bytes, w.row_bytes, groups, inputs, of_rows);
+                         for (std::size_t r = 0; r < Rows; ++r) ((y[T][first + r] = of_rows[r][T]), ...);
+                       };
+  std::size_t r = 0;
+  for (; r + kRows <= w.count; r += kRows) dot(r, std::integral_constant<std::size_t, kRows>());
+  for (; r < w.count; ++r) dot(r, std::integral_constant<std::size_t, 1>());
 }
 
 // As many tokens as sums stay in registers: codes are unpacked once for all of them.

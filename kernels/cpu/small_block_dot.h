@@ -62,6 +62,8 @@ struct Small<gguf_blocks::Q8_0> {  // codes have a sign, which goes to the input
 template <class Stored>
 constexpr bool kOwnMinimum =
     std::is_same_v<Stored, gguf_blocks::Q4_1> || std::is_same_v<Stored, gguf_blocks::Q5_1>;
+template <class Stored>
+constexpr bool kHasMinimum = kOwnMinimum<Stored> || Small<Stored>::kScales != 0;
 
 // Of block b.
 template <class Stored, std::size_t Tokens>
@@ -113,26 +115,23 @@ HWY_INLINE void four_block_sums(const Stored* block, const Inputs<Tokens>& x, st
 // Blocks b to b + 7, the first of which is at `block`.
 template <class Stored, std::size_t Tokens>
 HWY_INLINE void add_eight_blocks(const Stored* block, const Inputs<Tokens>& x, std::size_t b,
-                                 VF (&totals)[Tokens], VF (&minima)[Tokens]) {
-  OfEight scales[Tokens];
-  for (std::size_t i = 0; i < 8; i += hn::Lanes(DF())) {
-    const VF scale = halves_of(block + i, &Stored::d);
-    VF minimum = scale;
+                                 VF (&totals)[Tokens]) {
+  OfEight scales, minima;
+  for (std::size_t i = 0; i < kVectorsOfEight; ++i) {
+    const Stored* const of_vector = block + i * hn::Lanes(DF());
+    scales.each[i] = halves_of(of_vector, &Stored::d);
     if constexpr (kOwnMinimum<Stored>)
-      minimum = halves_of(block + i, &Stored::m);
-    else if constexpr (Small<Stored>::kScales != 0)
-      minimum = hn::Mul(scale, hn::Set(DF(), Small<Stored>::kScales));
-    for (std::size_t t = 0; t < Tokens; ++t) {
-      scales[t].each[i / hn::Lanes(DF())] = hn::Mul(scale, hn::LoadU(DF(), x[t].scales + b + i));
-      if constexpr (kOwnMinimum<Stored> || Small<Stored>::kScales != 0)
-        minima[t] = hn::MulAdd(minimum, hn::LoadU(DF(), x[t].sums_of_32 + b + i), minima[t]);
-    }
+      minima.each[i] = halves_of(of_vector, &Stored::m);
+    else
+      minima.each[i] = hn::Mul(scales.each[i], hn::Set(DF(), Small<Stored>::kScales));
   }
   V32 first[Tokens], second[Tokens];
   four_block_sums(block, x, b, first);
   four_block_sums(block + 4, x, b + 4, second);
-  for (std::size_t t = 0; t < Tokens; ++t)
-    add_scaled_sums(sums_of_eight(first[t], second[t]), scales[t], totals[t]);
+  for (std::size_t t = 0; t < Tokens; ++t) {
+    add_scaled_sums(sums_of_eight(first[t], second[t]), times(scales, x[t].scales + b), totals[t]);
+    if constexpr (kHasMinimum<Stored>) add_minima(minima, x[t].sums_of_32 + b, totals[t]);
+  }
 }
 
 // What does not fill eight.
@@ -153,15 +152,14 @@ HWY_INLINE void add_block(const Stored& block, const Inputs<Tokens>& x, std::siz
 template <class Block, std::size_t Tokens>
 HWY_INLINE void dot_small_blocks(const std::byte* w, std::size_t blocks, const Inputs<Tokens>& x, float* y) {
   const auto* block = reinterpret_cast<const typename Block::Stored*>(w);
-  VF totals[Tokens], minima[Tokens];
+  VF totals[Tokens];
   float rest[Tokens] = {};
-  for (std::size_t t = 0; t < Tokens; ++t) totals[t] = minima[t] = hn::Zero(DF());
+  for (VF& total : totals) total = hn::Zero(DF());
   std::size_t b = 0;
   for (; b + 8 <= blocks; b += 8) {
     fetch_ahead(block + b, 8 * sizeof block[b]);
-    add_eight_blocks(block + b, x, b, totals, minima);
+    add_eight_blocks(block + b, x, b, totals);
   }
   for (; b < blocks; ++b) add_block(block[b], x, b, rest);
-  for (std::size_t t = 0; t < Tokens; ++t)
-    y[t] = hn::GetLane(hn::SumOfLanes(DF(), hn::Add(totals[t], minima[t]))) + rest[t];
+  for (std::size_t t = 0; t < Tokens; ++t) y[t] = hn::GetLane(hn::SumOfLanes(DF(), totals[t])) + rest[t];
 }

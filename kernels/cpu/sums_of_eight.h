@@ -38,3 +38,14 @@ HWY_INLINE void add_scaled_sums(const SumsOfEight& sums, const OfEight& scales, 
   for (std::size_t i = 0; i < kVectorsOfEight; ++i)
     total = hn::MulAdd(hn::ConvertTo(DF(), sums.each[i]), scales.each[i], total);
 }
+// A group's factors by what there is of a token's groups: their scales, or the sums of their inputs.
+HWY_INLINE OfEight times(const OfEight& factors, const float* of_groups) {
+  OfEight products;
+  for (std::size_t i = 0; i < kVectorsOfEight; ++i)
+    products.each[i] = hn::Mul(factors.each[i], hn::LoadU(DF(), of_groups + i * hn::Lanes(DF())));
+  return products;
+}
+HWY_INLINE void add_minima(const OfEight& minima, const float* sums_of_32, VF& total) {
+  for (std::size_t i = 0; i < kVectorsOfEight; ++i)
+    total = hn::MulAdd(minima.each[i], hn::LoadU(DF(), sums_of_32 + i * hn::Lanes(DF())), total);
+}

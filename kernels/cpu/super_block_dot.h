@@ -106,31 +106,32 @@ template <class Stored, std::size_t Tokens>
 HWY_INLINE void dot_nibble_blocks(const std::byte* w, std::size_t blocks, const Inputs<Tokens>& x, float* y) {
   const hn::Rebind<std::uint8_t, DF> db;
   const auto* block = reinterpret_cast<const Stored*>(w);
-  VF totals[Tokens], minima[Tokens];
-  for (std::size_t t = 0; t < Tokens; ++t) totals[t] = minima[t] = hn::Zero(DF());
+  VF totals[Tokens];
+  for (VF& total : totals) total = hn::Zero(DF());
   for (std::size_t b = 0; b < blocks; ++b, ++block) {
     fetch_ahead(block, sizeof(Stored));
     SixBitScales bytes;
     unpack_six_bits<true>(block->scales, bytes);
-    const VF scale = hn::Set(DF(), widen(block->d)), minimum = hn::Set(DF(), widen(block->dmin));
-    OfEight scales[Tokens];
-    for (std::size_t i = 0; i < 8; i += hn::Lanes(DF())) {
-      const VF s = hn::ConvertTo(DF(), hn::PromoteTo(D32(), hn::LoadU(db, bytes.each + i)));
-      const VF m = hn::ConvertTo(DF(), hn::PromoteTo(D32(), hn::LoadU(db, bytes.each + 8 + i)));
-      for (std::size_t t = 0; t < Tokens; ++t) {
-        const Input256& in = x[t].super_blocks[b];
-        scales[t].each[i / hn::Lanes(DF())] = hn::Mul(hn::Mul(s, scale), hn::LoadU(DF(), in.scales + i));
-        minima[t] = hn::MulAdd(hn::Mul(m, minimum), hn::LoadU(DF(), in.sums_of_32 + i), minima[t]);
+    const auto numbers = [&](const std::uint8_t* of_eight, float factor) HWY_ATTR {
+      OfEight made;
+      for (std::size_t i = 0; i < kVectorsOfEight; ++i) {
+        const auto whole = hn::PromoteTo(D32(), hn::LoadU(db, of_eight + i * hn::Lanes(DF())));
+        made.each[i] = hn::Mul(hn::ConvertTo(DF(), whole), hn::Set(DF(), factor));
       }
-    }
+      return made;
+    };
+    const OfEight scales = numbers(bytes.each, widen(block->d));
+    const OfEight minima = numbers(bytes.each + 8, -widen(block->dmin));
     V32 first[Tokens], second[Tokens];
     nibble_sums<0>(*block, x, b, first);
     nibble_sums<1>(*block, x, b, second);
-    for (std::size_t t = 0; t < Tokens; ++t)
-      add_scaled_sums(sums_of_eight(first[t], second[t]), scales[t], totals[t]);
+    for (std::size_t t = 0; t < Tokens; ++t) {
+      const Input256& in = x[t].super_blocks[b];
+      add_scaled_sums(sums_of_eight(first[t], second[t]), times(scales, in.scales), totals[t]);
+      add_minima(minima, in.sums_of_32, totals[t]);
+    }
   }
-  for (std::size_t t = 0; t < Tokens; ++t)
-    y[t] = hn::GetLane(hn::SumOfLanes(DF(), hn::Sub(totals[t], minima[t])));
+  for (std::size_t t = 0; t < Tokens; ++t) y[t] = hn::GetLane(hn::SumOfLanes(DF(), totals[t]));
 }
 
 // The 16 scales of a super-block of Q6_K, of which codes 16·j … have the j-th: of a group's, those of its
@@ -242,17 +243,15 @@ HWY_INLINE void dot_q6_k(const std::byte* w, std::size_t blocks, const Inputs<To
       const SixBitCodes codes(*block, i);
       for (std::size_t t = 0; t < Tokens; ++t) sums[t].add(codes, of_16, x[t].super_blocks[b], i);
     }
-    const VF whole = hn::Set(DF(), widen(block->d));
+    OfEight scales;
+    for (VF& scale : scales.each) scale = hn::Set(DF(), widen(block->d));
     for (std::size_t t = 0; t < Tokens; ++t) {
       const Input256& in = x[t].super_blocks[b];
       SumsOfEight eight = sums[t].of_eight();
       const SumsOfEight short_of = of_16.of_sums(in);
-      OfEight scales;
-      for (std::size_t i = 0; i < kVectorsOfEight; ++i) {
+      for (std::size_t i = 0; i < kVectorsOfEight; ++i)
         eight.each[i] = hn::Sub(eight.each[i], hn::ShiftLeft<5>(short_of.each[i]));
-        scales.each[i] = hn::Mul(whole, hn::LoadU(DF(), in.scales + i * hn::Lanes(DF())));
-      }
-      add_scaled_sums(eight, scales, totals[t]);
+      add_scaled_sums(eight, times(scales, in.scales), totals[t]);
     }
   }
   for (std::size_t t = 0; t < Tokens; ++t) y[t] = hn::GetLane(hn::SumOfLanes(DF(), totals[t]));

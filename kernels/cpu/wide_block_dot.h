@@ -89,8 +89,8 @@ struct WideFactors {
   WideCodes codes;
   __m256 scales;
   HWY_INLINE __m512i start(const Input256Wide&) const { return _mm512_setzero_si512(); }
-  HWY_INLINE __m512i products(__m512i sums, std::size_t j, const Input256Wide& x) const {
-    return _mm512_dpbusd_epi32(sums, codes.of[j], loaded(x.codes[j]));
+  HWY_INLINE __m512i products(__m512i sums, std::size_t j, __m512i inputs) const {
+    return _mm512_dpbusd_epi32(sums, codes.of[j], inputs);
   }
   HWY_INLINE __m512i scaled(__m512i sums) const { return sums; }
 };
@@ -99,7 +99,7 @@ template <class Stored>  // Q4_K, Q5_K
 struct Wide256 : WideFactors {
   static constexpr bool kMinimum = true;
   __m256 minima;
-  HWY_INLINE explicit Wide256(const Stored* block) {
+  HWY_INLINE void unpack(const Stored* block) {
     codes = wide_codes(*block);
     SixBitScales bytes;
     unpack_six_bits<true>(block->scales, bytes);
@@ -115,7 +115,7 @@ template <>  // a scale of 8 bits for each sixteenth; codes that mean 32 less
 struct Wide256<gguf_blocks::Q6_K> : WideFactors {
   static constexpr bool kMinimum = false;
   __m512i of_sixteenths;
-  HWY_INLINE explicit Wide256(const gguf_blocks::Q6_K* block) {
+  HWY_INLINE void unpack(const gguf_blocks::Q6_K* block) {
     codes = wide_codes(*block);
     scales = _mm256_set1_ps(widen(block->d));
     alignas(16) static constexpr std::uint8_t kLanes[16] = {0, 8, 2, 10, 4, 12, 6, 14,
@@ -157,7 +157,7 @@ template <class Stored>  // Q4_0, Q4_1, Q5_0, Q5_1
 struct WideEight : WideFactors {
   static constexpr bool kMinimum = true;
   __m256 minima;
-  HWY_INLINE explicit WideEight(const Stored* block) {
+  HWY_INLINE void unpack(const Stored* block) {
     codes = of_eight_blocks([&](int i) UNROLLED { return Small<Stored>::codes(block[i], 0); });
     const VF scale = halves_of(block, &Stored::d);
     scales = scale.raw;
@@ -172,7 +172,7 @@ template <>
 struct WideEight<gguf_blocks::Q8_0> : WideFactors {
   static constexpr bool kMinimum = false;
   __m512i centring;
-  HWY_INLINE explicit WideEight(const gguf_blocks::Q8_0* block) {
+  HWY_INLINE void unpack(const gguf_blocks::Q8_0* block) {
     codes = of_eight_blocks([&](int i) UNROLLED {
       return hn::LoadU(Bytes(), reinterpret_cast<const std::uint8_t*>(block[i].qs));
     });
@@ -183,47 +183,73 @@ struct WideEight<gguf_blocks::Q8_0> : WideFactors {
     centring = _mm512_sub_epi32(_mm512_setzero_si512(), sums);
   }
   HWY_INLINE __m512i start(const Input256Wide&) const { return centring; }
-  HWY_INLINE __m512i products(__m512i sums, std::size_t j, const Input256Wide& x) const {
-    return _mm512_dpbusd_epi32(sums, loaded(x.codes[j]), codes.of[j]);
+  HWY_INLINE __m512i products(__m512i sums, std::size_t j, __m512i inputs) const {
+    return _mm512_dpbusd_epi32(sums, inputs, codes.of[j]);
   }
 };
 
-// Whole 256 codes of a row, a block `step` on each, added up.
-template <class Wide, class Stored, std::size_t Tokens>
-HWY_INLINE void add_wide(const Stored* block, std::size_t step, std::size_t blocks, const Inputs<Tokens>& x,
-                         VF (&y)[Tokens]) {
-  __m256 totals[Tokens], minima[Tokens];
-  unrolled<Tokens>([&](auto t) UNROLLED { totals[t] = minima[t] = _mm256_setzero_ps(); });
-  for (std::size_t b = 0; b < blocks; ++b, block += step) {
-    fetch_ahead(block, step * sizeof *block);
-    const Wide wide(block);
+// Where rows are in memory, `bytes` apart.
+template <class Stored>
+struct WideRows {
+  const std::byte* at;
+  std::size_t bytes;
+  HWY_INLINE const Stored* block(std::size_t row, std::size_t b) const {
+    return reinterpret_cast<const Stored*>(at + row * bytes) + b;
+  }
+};
+
+// Whole 256 codes of some rows, a block `step` on each, added up. Inputs are loaded once for all the rows: two loads of 64
+// bytes would take as long as two products.
+template <class Wide, std::size_t Rows, class Stored, std::size_t Tokens>
+HWY_INLINE void add_wide(const WideRows<Stored>& w, std::size_t step, std::size_t blocks,
+                         const Inputs<Tokens>& x, VF (&y)[Rows][Tokens]) {
+  __m256 totals[Rows][Tokens];
+  unrolled<Rows>([&](auto r) UNROLLED {
+    unrolled<Tokens>([&](auto t) UNROLLED { totals[r][t] = _mm256_setzero_ps(); });
+  });
+  for (std::size_t b = 0; b < blocks; ++b) {
+    unrolled<Rows>([&](auto r) UNROLLED { fetch_ahead(w.block(r, b * step), step * sizeof(Stored)); });
+    Wide wide[Rows];
+    unrolled<Rows>([&](auto r) UNROLLED { wide[r].unpack(w.block(r, b * step)); });
     unrolled<Tokens>([&](auto t) UNROLLED {
       const Input256Wide& in = x[t].wide[b];
-      __m512i sums = wide.start(in);
-      unrolled<4>([&](auto j) UNROLLED { sums = wide.products(sums, j, in); });
-      sums = wide.scaled(sums);
-      const __m256i of_groups =
-          _mm256_add_epi32(_mm512_castsi512_si256(sums), _mm512_extracti64x4_epi64(sums, 1));
-      totals[t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(of_groups),
-                                  _mm256_mul_ps(wide.scales, _mm256_load_ps(in.scales)), totals[t]);
-      if constexpr (Wide::kMinimum)
-        minima[t] = _mm256_fmadd_ps(wide.minima, _mm256_load_ps(in.sums_of_32), minima[t]);
+      const __m512i inputs[4] = {loaded(in.codes[0]), loaded(in.codes[1]), loaded(in.codes[2]),
+                                 loaded(in.codes[3])};
+      const __m256 scales = _mm256_load_ps(in.scales);
+      unrolled<Rows>([&](auto r) UNROLLED {
+        __m512i sums = wide[r].start(in);
+        unrolled<4>([&](auto j) UNROLLED { sums = wide[r].products(sums, j, inputs[j]); });
+        sums = wide[r].scaled(sums);
+        const __m256i of_groups =
+            _mm256_add_epi32(_mm512_castsi512_si256(sums), _mm512_extracti64x4_epi64(sums, 1));
+        __m256& total = totals[r][t];
+        total = _mm256_fmadd_ps(_mm256_cvtepi32_ps(of_groups), _mm256_mul_ps(wide[r].scales, scales), total);
+        if constexpr (Wide::kMinimum)
+          total = _mm256_fmadd_ps(wide[r].minima, _mm256_load_ps(in.sums_of_32), total);
+      });
     });
   }
-  unrolled<Tokens>([&](auto t) UNROLLED { y[t] = VF{_mm256_add_ps(totals[t], minima[t])}; });
+  unrolled<Rows>([&](auto r)
+                     UNROLLED { unrolled<Tokens>([&](auto t) UNROLLED { y[r][t] = VF{totals[r][t]}; }); });
 }
 
-template <class Block, std::size_t Tokens>
-HWY_INLINE void dot_wide_blocks(const std::byte* w, std::size_t groups, const Inputs<Tokens>& x, float* y) {
+template <class Block, std::size_t Rows, std::size_t Tokens>
+HWY_INLINE void dot_wide_blocks(const std::byte* w, std::size_t row_bytes, std::size_t groups,
+                                const Inputs<Tokens>& x, float (&y)[Rows][Tokens]) {
   using Stored = typename Block::Stored;
-  const auto* block = reinterpret_cast<const Stored*>(w);
-  VF sums[Tokens];
-  float rest[Tokens] = {};
+  const WideRows<Stored> rows = {w, row_bytes};
+  VF sums[Rows][Tokens];
+  float rest[Rows][Tokens] = {};
   if constexpr (Block::kCodes == 256) {
-    add_wide<Wide256<Stored>>(block, 1, groups / 8, x, sums);
+    add_wide<Wide256<Stored>>(rows, 1, groups / 8, x, sums);
   } else {
-    add_wide<WideEight<Stored>>(block, 8, groups / 8, x, sums);
-    for (std::size_t b = groups / 8 * 8; b < groups; ++b) add_block(block[b], x, b, rest);
+    add_wide<WideEight<Stored>>(rows, 8, groups / 8, x, sums);
+    for (std::size_t r = 0; r < Rows; ++r) {
+      for (std::size_t b = groups / 8 * 8; b < groups; ++b) add_block(*rows.block(r, b), x, b, rest[r]);
+    }
   }
-  unrolled<Tokens>([&](auto t) UNROLLED { y[t] = hn::GetLane(hn::SumOfLanes(DF(), sums[t])) + rest[t]; });
+  unrolled<Rows>([&](auto r) UNROLLED {
+    unrolled<Tokens>([&](auto t)
+                         UNROLLED { y[r][t] = hn::GetLane(hn::SumOfLanes(DF(), sums[r][t])) + rest[r][t]; });
+  });
 }

@@ -52,7 +52,7 @@ template <typename Vector, int kGroups>
   for (int round = 0; round < 7; ++round) {
     const std::uint8_t* const s = kSchedule[round];
 #pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) {
+    for (std::size_t i = 0; i < 8; ++i) {
       const std::uint8_t* const q = kQuarters[i];
 #pragma GCC unroll 2
       for (int g = 0; g < kGroups; ++g)

@@ -136,9 +136,10 @@ Matrix run_mla(Machine& machine, Ops& ops, const MlaCall& call, const MlaLaunche
 }  // namespace
 
 void add_mla_kernels(Registry& registry, Machine& machine, const MlaLaunchers& launchers) {
-  const auto add = [&](std::string name, std::string about, SplitRule rule, Invariants invariants) {
+  const auto add = [&](const std::string& name, const std::string& about, SplitRule rule,
+                       Invariants invariants) {
     Kernel<MlaCall> kernel = cuda_kernel<MlaCall>(
-        machine, std::move(name), std::move(about), mla_edges(),
+        machine, name, about, mla_edges(),
         [rule](const DeviceLimits& limits, const Arithmetic& arithmetic, const MlaCall& call) {
           return plans_of_mla(limits, arithmetic, call, rule);
         },

@@ -44,18 +44,18 @@ std::optional<BlockIndex> BlockIndex::find(const Weights& weights, std::size_t l
 
 Matrix BlockIndex::keys_of(const Matrix& x, const RopeAngles& angles, Ops& ops, const TapScope& at) const {
   if (form.pooled) {  // normed and rotated behind the pool
-    const Matrix raw = ops.linear(x, k);
+    Matrix raw = ops.linear(x, k);
     at("index_k", raw);
     return raw;
   }
-  const Matrix keys = k_norm(ops.linear(x, k), ops);
+  Matrix keys = k_norm(ops.linear(x, k), ops);
   ops.rope(keys, {.heads = 1, .head_dim = head_dim, .cos = angles.cos, .sin = angles.sin, .layout = layout});
   at("index_k", keys);
   return keys;
 }
 
 Matrix BlockIndex::queries_of(const Matrix& x, const RopeAngles& angles, Ops& ops, const TapScope& at) const {
-  const Matrix queries = q_norm(ops.linear(x, q), ops);
+  Matrix queries = q_norm(ops.linear(x, q), ops);
   ops.rope(queries,
            {.heads = heads, .head_dim = head_dim, .cos = angles.cos, .sin = angles.sin, .layout = layout});
   at("index_q", queries);

@@ -73,7 +73,7 @@ Matrix entries_of(const Compressor& c, const Matrix& kept, const CompressedSetti
                                    .position = c.position,
                                    .ratio = c.ratio,
                                    .overlapping = c.overlapping});
-  const Matrix entries = ops.rms_norm(pooled, c.norm, s.epsilon, NormForm::weight_inside);
+  Matrix entries = ops.rms_norm(pooled, c.norm, s.epsilon, NormForm::weight_inside);
   std::vector<std::size_t> starts(entries.rows());
   for (std::size_t e = 0; e < starts.size(); ++e) starts[e] = e * c.ratio;
   rotate(entries, 1, angles_at(s.compressed_rope, starts, kept.rows(), ops), ops);

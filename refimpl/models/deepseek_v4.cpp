@@ -56,7 +56,7 @@ class DeepseekV4 final : public StagedModel {
   Matrix leave(const StageStream& stream, Ops& ops, const Taps& taps) const override;
   Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const override {
     const Matrix seen = prediction_.empty() ? hidden : head_sees(hidden, head_streams_, final_norm_, ops);
-    const Matrix y = ops.linear(seen, head_);
+    Matrix y = ops.linear(seen, head_);
     taps("logits", y);
     return y;
   }
@@ -67,7 +67,7 @@ class DeepseekV4 final : public StagedModel {
                const Taps& taps) const override;
   Matrix draft_logits(std::size_t module, const Matrix& draft, Ops& ops, const Taps& taps) const override {
     const V4Prediction& m = prediction_.at(module);
-    const Matrix y = ops.linear(head_sees(draft, m.head_streams, m.final_norm, ops), head_);
+    Matrix y = ops.linear(head_sees(draft, m.head_streams, m.final_norm, ops), head_);
     TapScope(taps, "mtp", module)("logits", y);
     return y;
   }

@@ -39,7 +39,8 @@ class LayerPolicy {
   virtual void write(Matrix& /*keys*/, Matrix& /*values*/, Ops& /*ops*/) {}
   // Of a step of `count` queries the first whose attention is wanted; `count`: of none.
   virtual std::size_t watched_from(std::size_t count) const { return count; }
-  virtual void seen(AttentionMass /*of rows() + count rows*/) {}
+  // Of rows() + count rows.
+  virtual void seen(AttentionMass) {}  // NOLINT(performance-unnecessary-value-param): some keep it
   virtual void settle(const CacheRows& rows, std::size_t count) = 0;
 
   // What an engine would need for what is held now: codes, scales, sums; numbers in full are of 2 bytes.

@@ -29,7 +29,7 @@ const std::string& signature_of(const Bundle& bundle) {
 
 std::string message_digest(const Bundle& bundle, const std::optional<std::string_view>& message) {
   if (!message) throw Error::refused("it is of one file, not of a model's list of files");
-  const std::string digest = sha256(*message);
+  std::string digest = sha256(*message);
   if (!bundle.message->sha256.empty() && bundle.message->sha256 != digest)
     throw Error::refused("it is of another file");
   return digest;

@@ -67,8 +67,8 @@ GemmPlan plan_gemm_wgmma(const DeviceLimits& limits, const GemmShape& shape,
 
 struct GemvPlan {
   LaunchPlan launch;
-  std::size_t split = 0, splits = 1;                                           // inputs of a split
-  std::size_t warps() const { return launch.grid.x * (launch.block.x / 32); }  // of one split
+  std::size_t split = 0, splits = 1;  // inputs of a split
+  std::size_t warps() const { return std::size_t{launch.grid.x} * (launch.block.x / 32); }  // of one split
 };
 // Where both go another way: tiles, stages, splits, and what a warp reads at once.
 Edges gemm_edges();

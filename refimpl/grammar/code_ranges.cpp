@@ -14,7 +14,7 @@ void add_clipped(std::vector<CodeRange>& out, CodeRange range, std::uint32_t fir
 
 }  // namespace
 
-std::vector<CodeRange> tidy(std::vector<CodeRange> ranges) {
+std::vector<CodeRange> tidy(const std::vector<CodeRange>& ranges) {
   std::vector<CodeRange> valid;
   for (const CodeRange& range : ranges) {
     add_clipped(valid, range, 0, kFirstSurrogate - 1);

@@ -56,7 +56,7 @@ Grammar parse_gbnf(std::string_view text, const std::filesystem::path& source,
                    const GrammarLimits& limits = {});
 
 // Sorted, joined, within what UTF-8 can say (no surrogates, at most U+10FFFF).
-std::vector<CodeRange> tidy(std::vector<CodeRange> ranges);
+std::vector<CodeRange> tidy(const std::vector<CodeRange>& ranges);
 std::vector<CodeRange> complement(const std::vector<CodeRange>& tidied);
 
 }  // namespace assay::grammar

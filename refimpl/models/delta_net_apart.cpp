@@ -63,7 +63,7 @@ class DeltaNetApart final : public RecurrentMixer {
     key_heads_ = key_heads_of(weights.tree(), layer);
     require_shape(key_heads_ > 0 && in_[0].outputs() % key_heads_ == 0 && value_heads_ % key_heads_ == 0,
                   in_[0]);
-    key_dim_ = in_[0].outputs() / key_heads_;
+    key_dim_ = in_[0].outputs() / key_heads_;  // NOLINT(clang-analyzer-core.DivideZero): required above
     require_shape(in_[1].outputs() == in_[0].outputs(), in_[1]);
     require_shape(out_.inputs() == value_heads_ * value_dim_ && in_[2].outputs() == out_.inputs(), out_);
   }

@@ -49,7 +49,7 @@ class LatentStreams final : public StagedModel {
                       const Taps& taps) const override;
   Matrix leave(const StageStream& stream, Ops& ops, const Taps& taps) const override;
   Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const override {
-    const Matrix y = ops.linear(hidden, head_);
+    Matrix y = ops.linear(hidden, head_);
     taps("logits", y);
     return y;
   }
@@ -57,7 +57,7 @@ class LatentStreams final : public StagedModel {
   Matrix draft(std::size_t module, const Batch& batch, const Matrix& hidden, Ops& ops,
                const Taps& taps) const override;
   Matrix draft_logits(std::size_t module, const Matrix& draft, Ops& ops, const Taps& taps) const override {
-    const Matrix y = ops.linear(draft, head_);
+    Matrix y = ops.linear(draft, head_);
     TapScope(taps, "mtp", module)("logits", y);
     return y;
   }
@@ -128,9 +128,8 @@ Matrix LatentStreams::attended(const StreamedLayer& layer, std::size_t index, co
                                const TapScope& at) const {
   const Matrix x = norm(read, layer.input_norm, ops);  // [tokens, hidden]
   at("attn_norm", x);
-  const Matrix y = layer.recurrent
-                       ? layer.recurrent->forward(x, index, batch, ops, at)
-                       : layer.attention->forward(x, index, batch, angles, attention_, chosen, ops, at);
+  Matrix y = layer.recurrent ? layer.recurrent->forward(x, index, batch, ops, at)
+                             : layer.attention->forward(x, index, batch, angles, attention_, chosen, ops, at);
   at("attn_out", y);
   return y;
 }
@@ -139,7 +138,7 @@ Matrix LatentStreams::fed(const StreamedLayer& layer, const Matrix& read, Ops& o
                           const TapScope& at) const {
   const Matrix x = norm(read, layer.mlp_norm, ops);
   at("mlp_norm", x);
-  const Matrix y = layer.mixture ? layer.mixture->forward(x, ops, at) : layer.mlp.forward(x, ops);
+  Matrix y = layer.mixture ? layer.mixture->forward(x, ops, at) : layer.mlp.forward(x, ops);
   at("mlp_out", y);
   return y;
 }
@@ -196,7 +195,7 @@ Matrix LatentStreams::leave(const StageStream& stream, Ops& ops, const Taps& tap
                                                                      1.0 / static_cast<double>(rule_.count)),
                                                  {},
                                                  {}};
-  const Matrix x = norm(read_streams(ops, stream.x, seen), final_norm_, ops);  // [tokens, hidden]
+  Matrix x = norm(read_streams(ops, stream.x, seen), final_norm_, ops);  // [tokens, hidden]
   taps("final_norm", x);
   return x;
 }

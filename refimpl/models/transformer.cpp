@@ -146,16 +146,14 @@ class Decoder : public StagedModel {
   Matrix draft_logits(std::size_t module, const Matrix& draft, Ops& ops, const Taps& taps) const override {
     const DecoderPrediction& m = prediction_.at(module);
     const Matrix seen = head_norms() ? m.frame.final_norm(draft, ops) : draft;
-    const Matrix y =
-        m.frame.head ? scored(seen, m.frame.head, {}, ops) : scored(seen, head_, head_bias_, ops);
+    Matrix y = m.frame.head ? scored(seen, m.frame.head, {}, ops) : scored(seen, head_, head_bias_, ops);
     TapScope(taps, "mtp", (module + 1) * m.layers.size() - 1)("logits", y);
     return y;
   }
 
   Matrix logits(const Matrix& hidden, Ops& ops, const Taps& taps) const override {
     const Matrix normed = head_norms() ? final_norm_(hidden, ops) : hidden;
-    const Matrix y =
-        scored(form_.head_block ? form_.head_block(normed, ops) : normed, head_, head_bias_, ops);
+    Matrix y = scored(form_.head_block ? form_.head_block(normed, ops) : normed, head_, head_bias_, ops);
     taps("logits", y);
     return y;
   }
@@ -314,7 +312,7 @@ class Decoder : public StagedModel {
 
   static Matrix normed(const Matrix& x, const Norm& norm, std::string_view tap, Ops& ops,
                        const TapScope& at) {
-    const Matrix y = norm(x, ops);  // [tokens, hidden]
+    Matrix y = norm(x, ops);  // [tokens, hidden]
     if (norm) at(tap, y);
     return y;
   }
@@ -328,7 +326,7 @@ class Decoder : public StagedModel {
     const Matrix out = layer.recurrent && !both ? mixed : attention(x, layer, batch, angles, ops, at);
     at("attn_out", out);
     if (layer.convolutions.attention) {
-      const Matrix convolved = layer.convolutions.attention(out, layer.index, batch, ops);
+      Matrix convolved = layer.convolutions.attention(out, layer.index, batch, ops);
       at("attn_conv", convolved);
       return convolved;
     }

@@ -131,7 +131,7 @@ StageStream RankModel::take_over(const Batch& batch, std::size_t border, Ops& op
   const std::vector<CacheWidth> widths = inner_->cache_widths();
   std::size_t next = 1;
   for (const std::size_t layer : caches_across(*staged_, border)) {
-    const Matrix keys = all.at(next++);
+    const Matrix& keys = all.at(next++);
     const Matrix values = widths.at(layer).value_width == 0 ? Matrix() : all.at(next++);
     for (const Batch::Sequence& s : batch.sequences) {
       const Matrix of_keys = keys.row_range(s.first, s.count);

@@ -1,0 +1,11 @@
+// Families described after those of all_hub.h: beside it, so that a new one leaves the files of the others as they are.
+#pragma once
+
+#include "core/model/families/families.h"
+
+namespace assay::families {
+
+// megrez_moe.cpp; qwen3_next.cpp
+extern const Family kMegrezMoe, kInternS2Mobius;
+
+}  // namespace assay::families

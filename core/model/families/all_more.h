@@ -7,5 +7,7 @@ namespace assay::families {
 
 // megrez_moe.cpp; qwen3_next.cpp
 extern const Family kMegrezMoe, kInternS2Mobius;
+// t5gemma.cpp, kosmos.cpp
+extern const Family kT5Gemma, kT5Gemma2, kKosmos2, kKosmos25;
 
 }  // namespace assay::families

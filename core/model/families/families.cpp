@@ -281,6 +281,10 @@ constexpr const Family* kFamilies[] = {
     &kRaven,
     &kMegrezMoe,
     &kInternS2Mobius,
+    &kT5Gemma,
+    &kT5Gemma2,
+    &kKosmos2,
+    &kKosmos25,
 };
 
 // Edits that turn one name into the other, letter case aside.

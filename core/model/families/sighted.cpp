@@ -368,6 +368,15 @@ constexpr Names kInklingWhole[] = {"InklingForConditionalGeneration"},
 constexpr Names kFlorence2[] = {"Florence2ForConditionalGeneration"}, kFlorence2Types[] = {"florence2"};
 constexpr Names kHyV4Vl[] = {"HYV4VLForConditionalGeneration"}, kHyV4VlTypes[] = {"hy_v4_vl"};
 
+constexpr Names kDocling[] = {"GraniteDoclingForConditionalGeneration"},
+                kDoclingTypes[] = {"granite_docling"};
+constexpr Names kGranite4[] = {"Granite4VisionForConditionalGeneration"},
+                kGranite4Types[] = {"granite4_vision"};
+
+Names text_is_granite(const ModelConfig&) {
+  return "granite";
+}
+
 constexpr auto kFirst = SightedNames::language_model_first;
 constexpr auto kModel = SightedNames::model_first;
 constexpr auto kDocument = ModelConfig::Tied::document_first, kEither = ModelConfig::Tied::either;
@@ -413,6 +422,10 @@ constexpr Sighted kSighted[] = {
     {"Florence-2", kFlorence2, kFlorence2Types, kModel, ModelConfig::Tied::document_ties, add_florence2},
     {"HY4 with vision", kHyV4Vl, kHyV4VlTypes, SightedNames::as_alone, kDocument, add_hy_v4_vision},
     {"Ovis2", kOvis2, kOvis2Types, kModel, kDocument, add_ovis2},
+    {"Granite Docling", kDocling, kDoclingTypes, SightedNames::text_model, ModelConfig::Tied::document_ties,
+     add_granite_docling, "", "", text_is_granite},
+    {"Granite 4 Vision", kGranite4, kGranite4Types, kModel, kDocument, add_granite4_vision, "", "",
+     text_is_granite},
     {"HyperCLOVA X with vision", kHyperclovax, kHyperclovaxTypes, kModel, kDocument, add_hyperclovax},
 };
 

@@ -1,6 +1,7 @@
 // What the descriptions of models that see (sighted*.cpp) share, and those that fill a file of their own.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "core/model/blocks.h"
@@ -26,6 +27,13 @@ void add_blip2(ConfigReader& document, ModuleTree& tree);
 void add_instructblip(ConfigReader& document, ModuleTree& tree);
 // A BERT over queries, some of whose layers attend to what is seen; with words it has embeddings and MLPs of its own.
 Module q_former(ConfigReader& config, bool reads_words);
+struct QFormer {
+  Quantity hidden, wide, seen, depth;
+  std::uint64_t every = 1;             // one layer of so many sees
+  std::optional<Quantity> words = {};  // it reads words, too: so many, at so many places
+  Quantity places = 0;
+};
+Module q_former(const QFormer& of);
 void add_idefics2(ConfigReader& document, ModuleTree& tree);
 // sighted_sam.cpp: SAM's encoder, alone or beside SigLIP.
 void add_got_ocr2(ConfigReader& document, ModuleTree& tree);
@@ -39,6 +47,9 @@ void add_nemotron_omni(ConfigReader& document, ModuleTree& tree);
 // sighted_2026.cpp
 void add_minicpm_v(ConfigReader& document, ModuleTree& tree);
 void add_ovis2(ConfigReader& document, ModuleTree& tree);
+// sighted_granite.cpp
+void add_granite_docling(ConfigReader& document, ModuleTree& tree);
+void add_granite4_vision(ConfigReader& document, ModuleTree& tree);
 // lfm3_vl.cpp, inkling_towers.cpp
 void add_lfm3_vl(ConfigReader& document, ModuleTree& tree);
 void add_inkling_towers(ConfigReader& document, ModuleTree& tree);

@@ -1,4 +1,4 @@
-"""Random odd variants of families described since: pairs of Gemmas, Kosmos, Granites that see (check_family_variants.py)."""
+"""Random odd variants of families described since: pairs of Gemmas, Kosmos, Granites that see, Emu3 (check_family_variants.py)."""
 
 
 def make_more(draw, decoder, flags):
@@ -80,7 +80,48 @@ def make_more(draw, decoder, flags):
             config["qformer_config"] = {**former, "use_qformer_text_input": False}
         return config
 
+    def emu3():
+        language, wide = {**decoder(head_dim=False), "pad_token_id": 0}, 32 * draw.randint(1, 2)
+        tied = language.pop("tie_word_embeddings")
+        levels = draw.randint(1, 3)
+        drawn = {"base_channels": wide, "channel_multiplier": [draw.randint(1, 2) for _ in range(levels)]}
+        drawn.update(latent_channels=draw.randint(2, 6), embed_dim=draw.randint(2, 6), codebook_size=draw.randint(5, 60))
+        drawn.update(num_res_blocks=draw.randint(1, 3), temporal_downsample_factor=draw.choice([1, 2, 4]))
+        drawn.update(hidden_size=wide * drawn["channel_multiplier"][-1], attn_resolutions=[levels - 1])
+        drawn = flags(drawn, "double_latent")
+        words = {"<image>": 1, "<|extra_200|>": 2, "<|visual token 000001|>": 3}
+        return {"text_config": language, "vq_config": drawn, "tie_word_embeddings": tied, "vocabulary_map": words}
+
+    def fast_vlm():
+        language = {**decoder(head_dim=False), "model_type": "qwen2"}
+        return flags({"text_config": language, "tie_word_embeddings": chance()}, "multimodal_projector_bias")
+
+    def cohere_asr():
+        heads = draw.choice([1, 2, 4])
+        hears = {"model_type": "parakeet_encoder", "hidden_size": 8 * heads, "num_attention_heads": heads}
+        hears.update(num_hidden_layers=draw.randint(1, 3), intermediate_size=draw.randint(5, 40))
+        hears.update(num_mel_bins=8 * draw.randint(1, 4), subsampling_conv_channels=draw.randint(3, 9))
+        hears = flags({**hears, "conv_kernel_size": 2 * draw.randint(1, 4) + 1}, "attention_bias", "convolution_bias")
+        writes = {**decoder(), "max_position_embeddings": draw.randint(5, 40)}
+        return {**flags(writes, "attention_bias"), "encoder_config": hears}
+
+    def omni_talker():
+        """Qwen2.5-Omni whole; what makes sound of the talker's words is left out of both sides."""
+        heads = draw.choice([1, 2, 4])
+        hears = {"d_model": 8 * heads, "encoder_attention_heads": heads, "encoder_layers": 1, "encoder_ffn_dim": 9}
+        sees = {"depth": 1, "hidden_size": 32, "num_heads": 4, "intermediate_size": 11, "out_hidden_size": 12}
+        reads = decoder(head_dim=False)
+        reads.pop("tie_word_embeddings")
+        speaks = {**decoder(), "embedding_size": draw.randint(5, 40)}
+        speaks.pop("tie_word_embeddings")
+        thinker = {"text_config": reads, "audio_config": hears, "vision_config": sees}
+        return flags({"thinker_config": thinker, "talker_config": speaks}, "enable_audio_output")
+
     return {
+        "qwen2_5_omni": ("Qwen2_5OmniForConditionalGeneration", omni_talker),
+        "emu3": ("Emu3ForConditionalGeneration", emu3),
+        "fast_vlm": ("FastVlmForConditionalGeneration", fast_vlm),
+        "cohere_asr": ("CohereAsrForConditionalGeneration", cohere_asr),
         "t5gemma": ("T5GemmaForConditionalGeneration", t5gemma),
         "t5gemma2": ("T5Gemma2ForConditionalGeneration", t5gemma2),
         "kosmos-2": ("Kosmos2ForConditionalGeneration", kosmos_2),

@@ -14,8 +14,8 @@ namespace {
 using namespace blocks;
 
 Decoder read_draft(ConfigReader& config, ModuleTree& tree) {
-  for (const char* key : {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
-                          "num_attention_heads"})
+  for (const char* key :
+       {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"})
     config.size(key);
   const Decoder d =
       read_decoder(config, tree, {.vocabulary = 0, .hidden = 0, .intermediate = 1, .layers = 0, .heads = 0});
@@ -28,12 +28,9 @@ Module entrance(const Decoder& d, const Quantity& in, bool bias) {
   Module enters{"", "what enters", {}, {}, {}};
   for (const char* name : {"embed_tokens.weight", "lm_head.weight"})
     add_buffer(enters, name, {d.vocabulary.value(), d.hidden.value()});
-  add_linear(enters, {.name = "fc",
-                      .in = in,
-                      .out = d.hidden,
-                      .role = Role::other,
-                      .part = Part::attention,
-                      .bias = bias});
+  add_linear(
+      enters,
+      {.name = "fc", .in = in, .out = d.hidden, .role = Role::other, .part = Part::attention, .bias = bias});
   return enters;
 }
 
@@ -126,7 +123,8 @@ void describe_dspark(ConfigReader& config, ModuleTree& tree) {
     tree.modules[0].tensors[1].shape[0] = draft.value();  // lm_head's
   }
   if (!options.having("enable_confidence_head").flag("enable_confidence_head", false)) return;
-  const bool joined = options.having("confidence_head_with_markov").flag("confidence_head_with_markov", false);
+  const bool joined =
+      options.having("confidence_head_with_markov").flag("confidence_head_with_markov", false);
   Module sure{"confidence_head", "how sure the draft is", {}, {}, {}};
   add_linear(sure, {.name = "proj",
                     .in = joined ? d.hidden + rank : d.hidden,
@@ -146,8 +144,8 @@ constexpr std::string_view kEagleArchitectures[] = {"LlamaForCausalLMEagle", "Ea
 }  // namespace
 
 const Family kEagle = {"eagle", "EAGLE, EAGLE-2", kEagleArchitectures, {}, {}, describe_eagle_llama};
-const Family kEagleQwen2 = {
-    "eagle_qwen2", "EAGLE, EAGLE-2 of Qwen2", kEagleQwen2Architectures, {}, {}, describe_eagle_qwen2};
+const Family kEagleQwen2 = {"eagle_qwen2",       "EAGLE, EAGLE-2 of Qwen2", kEagleQwen2Architectures, {}, {},
+                            describe_eagle_qwen2};
 const Family kDflash = {"dflash", "DFlash", kDflashArchitectures, {}, {}, describe_dflash};
 const Family kDspark = {"dspark_qwen3", "DSpark of Qwen3", kDsparkArchitectures, {}, {}, describe_dspark};
 

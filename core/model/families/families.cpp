@@ -285,6 +285,12 @@ constexpr const Family* kFamilies[] = {
     &kT5Gemma2,
     &kKosmos2,
     &kKosmos25,
+    &kCohereAsr,
+    &kDoclingText,
+    &kEagle,
+    &kEagleQwen2,
+    &kDflash,
+    &kDspark,
 };
 
 // Edits that turn one name into the other, letter case aside.

@@ -6,7 +6,9 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "core/model/families/all_more.h"
 #include "core/model/families/encoder_towers.h"
+#include "core/model/families/llama_kin.h"
 #include "core/model/families/sighted_parts.h"
 #include "core/model/families/towers.h"
 #include "core/model/tower_blocks.h"
@@ -56,6 +58,27 @@ Module docling_connector(ConfigReader& vision) {
 
 }  // namespace
 
+namespace {
+
+void describe_docling_text(ConfigReader& config, ModuleTree& tree) {
+  describe_kin(config, tree,
+               {.sizes = {.vocabulary = 133800,
+                          .hidden = 1024,
+                          .intermediate = 2048,
+                          .layers = 28,
+                          .heads = 16,
+                          .kv_heads = 4,
+                          .tied = true},
+                .mlp_bias_keys = "mlp_bias"});
+}
+
+constexpr std::string_view kDoclingTextTypes[] = {"granite_docling_text"};
+
+}  // namespace
+
+const Family kDoclingText = {"granite_docling_text", "Granite Docling (text)", {}, kDoclingTextTypes, {},
+                             describe_docling_text};
+
 void add_granite_docling(ConfigReader& document, ModuleTree& tree) {
   TowerConfig vision(document, tree, "vision_config");
   if (!vision) return;
@@ -80,7 +103,7 @@ namespace {
 struct Windows {
   Quantity queries, patches;
 };
-Windows read_windows(ConfigReader& document) {
+Windows read_query_windows(ConfigReader& document) {
   const std::string rate = document.text("downsample_rate", "");
   const std::size_t bar = rate.find('/');
   const auto side = [&](std::string_view digits, const char* name) -> Quantity {
@@ -114,7 +137,7 @@ void add_granite4_vision(ConfigReader& document, ModuleTree& tree) {
     of.depth = read_layers(*former, "num_hidden_layers", 12);
     of.every = former->size("cross_attention_frequency", 2).value();
   }
-  const Windows windows = read_windows(document);
+  const Windows windows = read_query_windows(document);
   const auto add_projectors = [&](const char* list, std::uint64_t count) {
     for (std::uint64_t i = 0; i < count; ++i) {
       Module each{fmt::format("model.{}.{}", list, i), "projector of windows", {}, {}, {}};

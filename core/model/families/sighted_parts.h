@@ -47,6 +47,10 @@ void add_nemotron_omni(ConfigReader& document, ModuleTree& tree);
 // sighted_2026.cpp
 void add_minicpm_v(ConfigReader& document, ModuleTree& tree);
 void add_ovis2(ConfigReader& document, ModuleTree& tree);
+// emu3_vq.cpp
+void add_emu3_vq(ConfigReader& document, ModuleTree& tree);
+// sighted_fastvit.cpp
+void add_fast_vlm(ConfigReader& document, ModuleTree& tree);
 // sighted_granite.cpp
 void add_granite_docling(ConfigReader& document, ModuleTree& tree);
 void add_granite4_vision(ConfigReader& document, ModuleTree& tree);
@@ -60,6 +64,11 @@ void add_hy_v4_vision(ConfigReader& document, ModuleTree& tree);
 void add_mistral_vision(ConfigReader& config, ModuleTree& tree);
 // parakeet.cpp: an encoder of sound, and its projector.
 void add_parakeet(ConfigReader& audio, ModuleTree& tree);
+struct ParakeetClass {
+  std::uint64_t hidden = 1024, layers = 24, wide = 4096, bins = 80;
+  bool attention_bias = false;
+};
+Module parakeet_encoder(ConfigReader& audio, std::string path, const ParakeetClass& of);
 // A convolution over a spectrum, then pairs of one within each channel and one across them: each but these halves it.
 void add_halvings(blocks::Tower& tower, const std::string& path, const Quantity& channels,
                   const Quantity& side, std::uint64_t count);

@@ -94,7 +94,11 @@ def make_more(draw, decoder, flags):
 
     def fast_vlm():
         language = {**decoder(head_dim=False), "model_type": "qwen2"}
-        return flags({"text_config": language, "tie_word_embeddings": chance()}, "multimodal_projector_bias")
+        # The tower's sizes are timm's.
+        vision = {"model_type": "timm_wrapper", "architecture": "fastvit_mci3", "hidden_size": 3072}
+        vision.update(do_pooling=True, global_pool="avg", model_args={"inference_mode": True})
+        config = {"text_config": language, "vision_config": vision, "tie_word_embeddings": chance()}
+        return flags(config, "multimodal_projector_bias")
 
     def cohere_asr():
         heads = draw.choice([1, 2, 4])
@@ -110,7 +114,7 @@ def make_more(draw, decoder, flags):
         heads = draw.choice([1, 2, 4])
         hears = {"d_model": 8 * heads, "encoder_attention_heads": heads, "encoder_layers": 1, "encoder_ffn_dim": 9}
         sees = {"depth": 1, "hidden_size": 32, "num_heads": 4, "intermediate_size": 11, "out_hidden_size": 12}
-        reads = decoder(head_dim=False)
+        reads = {**decoder(head_dim=False), "model_type": "qwen2_5_omni_text"}
         reads.pop("tie_word_embeddings")
         speaks = {**decoder(), "embedding_size": draw.randint(5, 40)}
         speaks.pop("tie_word_embeddings")

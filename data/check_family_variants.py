@@ -22,6 +22,7 @@ import transformers
 
 from hearing_variants import make_hearing
 from make_module_oracle import build, checkpoint_tensors
+from more_variants import make_more
 from sighted_variants import make_sighted
 from whole_variants import make_wholes
 
@@ -888,6 +889,7 @@ FAMILIES = {
 FAMILIES.update(make_sighted(draw, decoder, flags))
 FAMILIES.update(make_wholes(draw, decoder, experts, kinds, flags))
 FAMILIES.update(make_hearing(draw, decoder, flags))
+FAMILIES.update(make_more(draw, decoder, flags))
 
 
 def pattern(name):

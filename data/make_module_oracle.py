@@ -68,6 +68,13 @@ def as_published(model, state):
     if kind in ("granite_speech", "granite_speech_plus"):  # what its batch norms have seen
         left_out = ("running_mean", "running_var", "num_batches_tracked")
         return {name: t for name, t in state.items() if not name.endswith(left_out)}
+    if kind in ("emu3", "fast_vlm", "cohere_asr"):  # what batch norms have seen
+        left_out = ("running_mean", "running_var", "num_batches_tracked")
+        state = {name: t for name, t in state.items() if not name.endswith(left_out)}
+        # The release of Cohere's, which NeMo wrote, has no such prefix.
+        return {name.removeprefix("model.") if kind == "cohere_asr" else name: t for name, t in state.items()}
+    if kind == "qwen2_5_omni":  # what makes sound of words is not described
+        return {name: t for name, t in state.items() if not name.startswith("token2wav.")}
     if kind == "florence2":  # sines, and zeros that are added to logits
         left_out = ("pos_idx_to_embed", "final_logits_bias")
         return {name: t for name, t in state.items() if not name.endswith(left_out)}

@@ -21,6 +21,7 @@ struct FusedNames {
 constexpr std::array kFused = {
     FusedNames{{"q_proj", "k_proj", "v_proj"}},
     FusedNames{{"query", "key", "value"}},
+    FusedNames{{"query_net", "key_net", "value_net"}},  // NeMo's
     FusedNames{{"wq", "wk", "wv"}},
     FusedNames{{"q", "k", "v"}},
     FusedNames{{"Wq", "Wk", "Wv"}},

@@ -104,10 +104,24 @@ void for_each_spec(const ModuleTree& tree,
   for (const Module& module : tree.towers) visit_module(module, where, visit);
 }
 
+namespace {
+
+// The table that a tied head is; "": none. Beside it there may be one that is looked up alone (T5Gemma's encoder's).
+std::string table_of_head(const ModuleTree& tree) {
+  std::string name;
+  for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
+    if (where.main() && spec.storage == Storage::tied && spec.part == Part::output) name = spec.same_as;
+  });
+  return name;
+}
+
+}  // namespace
+
 Totals count(const ModuleTree& tree) {
   Totals totals;
   std::uint64_t input_only = 0;  // embeddings that serve as a lookup and nothing else
   bool mtp_embeds = false;       // by a table of its own
+  const std::string head = tree.tied_embeddings ? table_of_head(tree) : "";
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
     const std::uint64_t all = spec.elements.value() * where.copies, active = active_elements(spec, where);
     const bool matrix = spec.shape.size() >= 2 && !spec.bias;
@@ -123,8 +137,9 @@ Totals count(const ModuleTree& tree) {
     if (!where.main() || spec.storage != Storage::own) return;
     totals.total += all;
     totals.active += active;
-    const bool lookup = spec.role == Role::position_embedding ||
-                        (spec.role == Role::token_embedding && !tree.tied_embeddings);
+    const bool is_head = tree.tied_embeddings && (head.empty() || spec.name == head);
+    const bool lookup =
+        spec.role == Role::position_embedding || (spec.role == Role::token_embedding && !is_head);
     if (lookup)
       input_only += active;
     else if (matrix)

@@ -13,6 +13,7 @@
 #include "core/model/families/all_2026.h"
 #include "core/model/families/all_hub.h"
 #include "core/model/families/all_mixtures.h"
+#include "core/model/families/all_more.h"
 #include "core/model/families/gguf.h"
 #include "core/model/families/sighted.h"
 #include "core/system/error.h"
@@ -278,6 +279,18 @@ constexpr const Family* kFamilies[] = {
     &kRwkv6,
     &kRwkv7,
     &kRaven,
+    &kMegrezMoe,
+    &kInternS2Mobius,
+    &kT5Gemma,
+    &kT5Gemma2,
+    &kKosmos2,
+    &kKosmos25,
+    &kCohereAsr,
+    &kDoclingText,
+    &kEagle,
+    &kEagleQwen2,
+    &kDflash,
+    &kDspark,
 };
 
 // Edits that turn one name into the other, letter case aside.

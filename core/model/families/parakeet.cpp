@@ -1,5 +1,5 @@
-// NVIDIA's Parakeet, an encoder of sound: a FastConformer behind convolutions that shorten the spectrum. Here in front of
-// Nemotron 3 Omni.
+// NVIDIA's Parakeet, an encoder of sound: a FastConformer behind convolutions that shorten the spectrum. In front of
+// Nemotron 3 Omni, and of Cohere Transcribe (cohere_asr.cpp).
 #include <bit>
 
 #include "core/model/families/sighted_parts.h"
@@ -25,12 +25,12 @@ void add_halvings(Tower& tower, const std::string& path, const Quantity& channel
 
 namespace {
 
-Module shortening(ConfigReader& audio, const Quantity& hidden) {
+Module shortening(ConfigReader& audio, const Quantity& hidden, const ParakeetClass& of) {
   const Quantity channels = audio.size("subsampling_conv_channels", 256);
   const std::uint64_t factor = audio.size("subsampling_factor", 8).value();
   const std::uint64_t stride = audio.size("subsampling_conv_stride", 2).value();
   const auto halvings = static_cast<std::uint64_t>(std::bit_width(factor) - 1);
-  std::uint64_t left = audio.size("num_mel_bins", 80).value();
+  std::uint64_t left = audio.size("num_mel_bins", of.bins).value();
   for (std::uint64_t i = 0; i < halvings; ++i) left /= stride;
   Module module{"subsampling", "subsampling", {}, {}, {}};
   Tower tower(module, Part::audio);
@@ -39,12 +39,15 @@ Module shortening(ConfigReader& audio, const Quantity& hidden) {
   return module;
 }
 
-Module conformer_blocks(ConfigReader& audio, const Quantity& hidden) {
-  const Quantity wide = audio.size("intermediate_size", 4096), heads = audio.size("num_attention_heads", 8);
+Module conformer_blocks(ConfigReader& audio, const Quantity& hidden, const ParakeetClass& of) {
+  const Quantity wide = audio.size("intermediate_size", of.wide),
+                 heads = audio.size("num_attention_heads", 8);
   const Quantity dim = audio.quotient(hidden, heads, "hidden_size / num_attention_heads");
   const Quantity kv_width = audio.size("num_key_value_heads", heads) * dim;
-  const bool bias = audio.flag("attention_bias", false), convolves = audio.flag("convolution_bias", true);
-  Module blocks = layers("layers.{layer}", "blocks", all_layers(read_layers(audio, "num_hidden_layers", 24)));
+  const bool bias = audio.flag("attention_bias", of.attention_bias),
+             convolves = audio.flag("convolution_bias", true);
+  Module blocks =
+      layers("layers.{layer}", "blocks", all_layers(read_layers(audio, "num_hidden_layers", of.layers)));
   Tower block(blocks, Part::audio);
   for (const std::string mlp : {"feed_forward1", "feed_forward2"})
     block.matrix(mlp + ".linear1", hidden, wide, bias).matrix(mlp + ".linear2", wide, hidden, bias);
@@ -75,11 +78,16 @@ Module conformer_blocks(ConfigReader& audio, const Quantity& hidden) {
 
 }  // namespace
 
+Module parakeet_encoder(ConfigReader& audio, std::string path, const ParakeetClass& of) {
+  const Quantity hidden = audio.size("hidden_size", of.hidden);
+  Module tower{std::move(path), "encoder of sound (Parakeet)", {}, {}, {}};
+  tower.children = {shortening(audio, hidden, of), conformer_blocks(audio, hidden, of)};
+  return tower;
+}
+
 void add_parakeet(ConfigReader& audio, ModuleTree& tree) {
   const Quantity hidden = audio.size("hidden_size", 1024);
-  Module tower{"sound_encoder.encoder", "encoder of sound (Parakeet)", {}, {}, {}};
-  tower.children = {shortening(audio, hidden), conformer_blocks(audio, hidden)};
-  add_tower(tree, std::move(tower));
+  add_tower(tree, parakeet_encoder(audio, "sound_encoder.encoder", {}));
   const Quantity between = audio.size("projection_hidden_size");
   const bool bias = audio.flag("projection_bias", false);
   Module projector{"sound_projection", "projector of sound", {}, {}, {}};

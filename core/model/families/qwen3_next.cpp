@@ -1,8 +1,12 @@
 // Qwen3-Next and Qwen3.5, 3.6, 3.8: three layers of Gated DeltaNet to one of gated attention, dense or with experts
-// beside a gated shared one, a layer for multi-token prediction; from 3.5 on they see.
+// beside a gated shared one, a layer for multi-token prediction; from 3.5 on they see. Intern-S2-Mobius is a Qwen3.5 whose
+// layers take turns with a few banks of routed experts (source: vLLM 0.33's and SGLang 0.5.23's interns2_mobius.py).
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/model/families/all.h"
+#include "core/model/families/all_more.h"
 #include "core/model/families/forward.h"
 #include "core/model/families/towers.h"
 #include "core/model/recurrent_blocks.h"
@@ -17,6 +21,7 @@ struct Kind {
   std::uint64_t experts, experts_per_token, mtp_layers;
   bool fused;              // in_proj_qkvz
   Mixture::Stacks stacks;  // of the main layers: those of MTP keep their experts one by one
+  bool banks = false;      // of routed experts stand beside the layers, which keep the shared expert
 };
 
 constexpr Kind kNext = {{.vocabulary = 151936,
@@ -56,6 +61,8 @@ constexpr Kind kMoe = {{.vocabulary = 248320,
                        false,
                        Mixture::Stacks::output_major};
 
+constexpr Kind kBanks = {kMoe.decoder, 256, 8, 0, false, Mixture::Stacks::output_major, true};
+
 Mixture read_mixture(ConfigReader& config, ModuleTree& tree, const Decoder& d, const Kind& kind) {
   Mixture m{
       d.hidden,
@@ -80,6 +87,36 @@ GatedDeltaNet read_delta_net(ConfigReader& config, const Decoder& d, bool fused)
   return n;
 }
 
+// Layer i visits bank i % banks. A token may visit other experts in each of a bank's layers.
+std::vector<Module> expert_banks(const std::string& prefix, const Decoder& d, const Quantity& banks,
+                                 Mixture m) {
+  m.path = "", m.shared_width.reset();
+  const std::uint64_t each = d.layers.value() / banks.value(), more = d.layers.value() % banks.value();
+  const std::uint64_t active = m.experts.active;
+  const auto visits = [&](std::uint64_t bank) { return each + (bank < more ? 1 : 0); };
+  return group_layers(
+      prefix + "meta_mlp.{layer}", banks,
+      [&](std::uint64_t i) { return fmt::format("banks of experts, each of {} layers", visits(i)); },
+      [&](Module& bank, std::uint64_t i) {
+        m.experts.active = std::min(m.experts.count.value(), active * visits(i));
+        bank.children = {mixture(m)};
+      });
+}
+
+// What a layer keeps where its experts are in a bank: a mixture without its router and its experts.
+Module beside_bank(const Mixture& m) {
+  Module module = mixture(m);
+  module.title = "shared expert";
+  module.children.pop_back();
+  module.children.erase(module.children.begin());
+  return module;
+}
+
+void add_layer_scales(Module& layer, const Quantity& hidden) {
+  for (const char* name : {"attn_layer_scale", "ffn_layer_scale"})
+    layer.tensors.push_back(parameter(name, {1, 1, hidden}, Role::layer_scale, Part::norm));
+}
+
 void describe_with(ConfigReader& config, ModuleTree& tree, const Kind& kind) {
   const Decoder d = read_decoder(config, tree, kind.decoder);
   HeadAttention a = d.attention();
@@ -101,6 +138,7 @@ void describe_with(ConfigReader& config, ModuleTree& tree, const Kind& kind) {
     return moe && (i + 1) % step == 0 && std::find(dense.begin(), dense.end(), i) == dense.end();
   };
   const std::string prefix = is_nested(config) ? "model.language_model." : "model.";
+  const bool scaled = kind.banks && config.flag("layer_scale", false);
   const auto groups = group_layers(
       prefix + "layers.{layer}", d.layers,
       [&](std::uint64_t i) {
@@ -109,10 +147,16 @@ void describe_with(ConfigReader& config, ModuleTree& tree, const Kind& kind) {
       },
       [&](Module& layer, std::uint64_t i) {
         add_pre_norms(layer, d.hidden);
-        layer.children = {is_full(i) ? attention(a) : gated_delta_net(n),
-                          is_sparse(i) ? mixture(m) : gated_mlp(d.mlp())};
+        if (scaled) add_layer_scales(layer, d.hidden);
+        layer.children = {is_full(i) ? attention(a) : gated_delta_net(n), !is_sparse(i) ? gated_mlp(d.mlp())
+                                                                          : kind.banks  ? beside_bank(m)
+                                                                                        : mixture(m)};
       });
   add_frame(tree, d, groups, frame_under(prefix));
+  if (kind.banks) {
+    const auto banks = expert_banks(prefix, d, read_layers(config, "num_blocks", 4), m);
+    tree.modules.insert(tree.modules.begin() + 1, banks.begin(), banks.end());
+  }
   tree.attention.push_back(geometry(a, layers_where(d.layers, is_full)));
   tree.recurrent.push_back(geometry(n, layers_where(d.layers, [&](std::uint64_t i) { return !is_full(i); })));
 
@@ -134,6 +178,13 @@ void describe_moe(ConfigReader& config, ModuleTree& tree) {
   describe_with(config, tree, kMoe);
 }
 
+void describe_banks(ConfigReader& config, ModuleTree& tree) {
+  const auto dense = config.numbers("mlp_only_layers");
+  config.require(!dense || dense->empty(),
+                 "mlp_only_layers is set: Intern-S2-Mobius has been described without");
+  describe_with(config, tree, kBanks);
+}
+
 Hyperparameters read_next(ConfigReader& config, const ModuleTree& tree) {
   Hyperparameters h = read_forward(config, tree, {.rope = {.context = 32768, .partial = true, .part = 0.25}});
   h.routing.renormalize = config.flag("norm_topk_prob", true);
@@ -153,6 +204,8 @@ constexpr std::string_view kDenseTypes[] = {"qwen3_5", "qwen3_5_text"};
 constexpr std::string_view kMoeArchitectures[] = {"Qwen3_5MoeForConditionalGeneration",
                                                   "Qwen3_5MoeForCausalLM"};
 constexpr std::string_view kMoeTypes[] = {"qwen3_5_moe", "qwen3_5_moe_text"};
+constexpr std::string_view kMobiusArchitectures[] = {"InternS2MobiusForConditionalGeneration"};
+constexpr std::string_view kMobiusTypes[] = {"interns2_mobius", "interns2_mobius_text"};
 
 }  // namespace
 
@@ -164,5 +217,7 @@ const Family kQwen35 = {"qwen3_5", "Qwen3.5, 3.6, 3.8", kDenseArchitectures, kDe
 const Family kQwen35Moe = {
     "qwen3_5_moe", "Qwen3.5, 3.6 and 3.8 with experts", kMoeArchitectures, kMoeTypes, {}, describe_moe,
     read_35};
+const Family kInternS2Mobius = {"interns2_mobius", "Intern-S2-Mobius", kMobiusArchitectures, kMobiusTypes, {},
+                                describe_banks};
 
 }  // namespace assay::families

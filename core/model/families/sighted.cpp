@@ -368,6 +368,23 @@ constexpr Names kInklingWhole[] = {"InklingForConditionalGeneration"},
 constexpr Names kFlorence2[] = {"Florence2ForConditionalGeneration"}, kFlorence2Types[] = {"florence2"};
 constexpr Names kHyV4Vl[] = {"HYV4VLForConditionalGeneration"}, kHyV4VlTypes[] = {"hy_v4_vl"};
 
+constexpr Names kEmu3Whole[] = {"Emu3ForConditionalGeneration"}, kEmu3WholeTypes[] = {"emu3"};
+constexpr Names kFastVlm[] = {"FastVlmForConditionalGeneration"}, kFastVlmTypes[] = {"fast_vlm"};
+constexpr Names kDocling[] = {"GraniteDoclingForConditionalGeneration"},
+                kDoclingTypes[] = {"granite_docling"};
+constexpr Names kGranite4[] = {"Granite4VisionForConditionalGeneration"},
+                kGranite4Types[] = {"granite4_vision"};
+
+Names text_is_granite(const ModelConfig&) {
+  return "granite";
+}
+Names text_is_docling(const ModelConfig&) {
+  return "granite_docling_text";
+}
+Names text_is_emu3(const ModelConfig&) {
+  return "emu3";
+}
+
 constexpr auto kFirst = SightedNames::language_model_first;
 constexpr auto kModel = SightedNames::model_first;
 constexpr auto kDocument = ModelConfig::Tied::document_first, kEither = ModelConfig::Tied::either;
@@ -389,7 +406,8 @@ constexpr Sighted kSighted[] = {
     {"Mistral 3 with vision", kMistral3Whole, kMistral3WholeTypes, kFirst, kEither, add_mistral3},
     {"VideoLLaMA 3", kVideoLlama, kVideoLlamaTypes, kModel, kEither, add_video_llama},
     {"EXAONE 4.5", kExaone, kExaoneTypes, kModel, kDocument, add_exaone},
-    {"Qwen2.5-Omni", kOmni, kOmniTypes, SightedNames::thinker, kDocument, add_omni_whole},
+    {"Qwen2.5-Omni", kOmni, kOmniTypes, SightedNames::thinker, kDocument, add_omni_whole, "", "", nullptr,
+     true, add_omni_talker},
     {"Qwen2.5-Omni's thinker", kOmniThinker, kOmniThinkerTypes, SightedNames::as_alone, kDocument,
      add_omni_thinker},
     {"Qwen3-Omni", kOmni3, kOmni3Types, SightedNames::thinker, kDocument, add_omni3_whole},
@@ -413,6 +431,13 @@ constexpr Sighted kSighted[] = {
     {"Florence-2", kFlorence2, kFlorence2Types, kModel, ModelConfig::Tied::document_ties, add_florence2},
     {"HY4 with vision", kHyV4Vl, kHyV4VlTypes, SightedNames::as_alone, kDocument, add_hy_v4_vision},
     {"Ovis2", kOvis2, kOvis2Types, kModel, kDocument, add_ovis2},
+    {"Emu3", kEmu3Whole, kEmu3WholeTypes, SightedNames::own, kDocument, add_emu3_vq, "", "text_model.",
+     text_is_emu3},
+    {"FastVLM", kFastVlm, kFastVlmTypes, kModel, kEither, add_fast_vlm},
+    {"Granite Docling", kDocling, kDoclingTypes, SightedNames::text_model, ModelConfig::Tied::document_ties,
+     add_granite_docling, "", "", text_is_docling},
+    {"Granite 4 Vision", kGranite4, kGranite4Types, kModel, kDocument, add_granite4_vision, "", "",
+     text_is_granite},
     {"HyperCLOVA X with vision", kHyperclovax, kHyperclovaxTypes, kModel, kDocument, add_hyperclovax},
 };
 
@@ -487,6 +512,10 @@ void add_sight(const Sighted* sighted, const ModelConfig& config, ModuleTree& tr
   const ModelConfig outer = around ? *around : config.document_only();
   ConfigReader document(outer, sighted->title);
   sighted->add_towers(document, tree);
+  if (sighted->add_beside == nullptr) return;
+  const ModelConfig whole = config.document_only();
+  ConfigReader reader(whole, sighted->title);
+  sighted->add_beside(reader, tree);
 }
 
 }  // namespace assay::families

@@ -31,6 +31,8 @@ struct Sighted {
   std::string_view (*text_family)(const ModelConfig& config) = nullptr;
   // false: it has that family's tensors, and computes something else with them.
   bool computed = true;
+  // What stands outside the object that has the language model's section ("talker_config" beside thinker_config).
+  void (*add_beside)(ConfigReader& whole, ModuleTree& tree) = nullptr;
 };
 
 // The tables beside that of those with a class in transformers (sighted.cpp): of those whose code stands beside their

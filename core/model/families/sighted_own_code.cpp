@@ -41,6 +41,10 @@ constexpr Names kNemotronEmbed[] = {"LlamaNemotronVLModel"}, kNemotronEmbedTypes
 constexpr Names kSarashina[] = {"Sarashina2VisionForCausalLM"}, kSarashinaTypes[] = {"sarashina2_vision"};
 constexpr Names kEagle[] = {"Eagle2_5_VLForConditionalGeneration"}, kEagleTypes[] = {"eagle_2_5_vl"};
 
+constexpr Names kStepVl[] = {"StepVLForConditionalGeneration"};
+constexpr Names kMossAudio[] = {"MossAudioModel"}, kMossAudioTypes[] = {"moss_audio"};
+constexpr Names kIsaac[] = {"IsaacForConditionalGeneration"}, kIsaacTypes[] = {"isaac"};
+
 // The language models of those whose configs are flat, or name a type of their own.
 Names text_is_llama(const ModelConfig&) {
   return "llama";
@@ -97,6 +101,10 @@ constexpr Sighted kOwnCode[] = {
      add_llama_nemotron_embed, "", "", text_is_llama, false},
     {"Sarashina2 Vision", kSarashina, kSarashinaTypes, kBehindLlm, kDocumentTies, add_sarashina, "", "llm.",
      text_is_llama},
+    {"Step3-VL", kStepVl, {}, kAsAlone, kDocumentTies, add_step_vl},
+    {"MOSS-Audio", kMossAudio, kMossAudioTypes, SightedNames::headless, ModelConfig::Tied::either,
+     add_moss_audio, "", "", text_is_qwen3},
+    {"Isaac", kIsaac, kIsaacTypes, kAsAlone, kDocumentTies, add_isaac, "", "", text_is_qwen3},
     {"Eagle 2.5", kEagle, kEagleTypes, kBehindLanguage, kDocumentTies, add_eagle},
 };
 

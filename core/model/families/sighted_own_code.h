@@ -19,6 +19,10 @@ void add_keye(ConfigReader& document, ModuleTree& tree);
 void add_keye_1_5(ConfigReader& document, ModuleTree& tree);
 void add_dots_ocr(ConfigReader& document, ModuleTree& tree);
 void add_onevision2(ConfigReader& document, ModuleTree& tree);
+// sighted_own_2026.cpp
+void add_step_vl(ConfigReader& document, ModuleTree& tree);
+void add_isaac(ConfigReader& document, ModuleTree& tree);
+void add_moss_audio(ConfigReader& document, ModuleTree& tree);
 // sighted_kanana.cpp
 void add_kanana(ConfigReader& document, ModuleTree& tree);
 // sighted_pre_normed.cpp: LLaVA-OneVision's towers behind another projector.

@@ -1,6 +1,7 @@
 // What the descriptions of models that see (sighted*.cpp) share, and those that fill a file of their own.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "core/model/blocks.h"
@@ -26,6 +27,13 @@ void add_blip2(ConfigReader& document, ModuleTree& tree);
 void add_instructblip(ConfigReader& document, ModuleTree& tree);
 // A BERT over queries, some of whose layers attend to what is seen; with words it has embeddings and MLPs of its own.
 Module q_former(ConfigReader& config, bool reads_words);
+struct QFormer {
+  Quantity hidden, wide, seen, depth;
+  std::uint64_t every = 1;             // one layer of so many sees
+  std::optional<Quantity> words = {};  // it reads words, too: so many, at so many places
+  Quantity places = 0;
+};
+Module q_former(const QFormer& of);
 void add_idefics2(ConfigReader& document, ModuleTree& tree);
 // sighted_sam.cpp: SAM's encoder, alone or beside SigLIP.
 void add_got_ocr2(ConfigReader& document, ModuleTree& tree);
@@ -39,6 +47,13 @@ void add_nemotron_omni(ConfigReader& document, ModuleTree& tree);
 // sighted_2026.cpp
 void add_minicpm_v(ConfigReader& document, ModuleTree& tree);
 void add_ovis2(ConfigReader& document, ModuleTree& tree);
+// emu3_vq.cpp
+void add_emu3_vq(ConfigReader& document, ModuleTree& tree);
+// sighted_fastvit.cpp
+void add_fast_vlm(ConfigReader& document, ModuleTree& tree);
+// sighted_granite.cpp
+void add_granite_docling(ConfigReader& document, ModuleTree& tree);
+void add_granite4_vision(ConfigReader& document, ModuleTree& tree);
 // lfm3_vl.cpp, inkling_towers.cpp
 void add_lfm3_vl(ConfigReader& document, ModuleTree& tree);
 void add_inkling_towers(ConfigReader& document, ModuleTree& tree);
@@ -49,6 +64,11 @@ void add_hy_v4_vision(ConfigReader& document, ModuleTree& tree);
 void add_mistral_vision(ConfigReader& config, ModuleTree& tree);
 // parakeet.cpp: an encoder of sound, and its projector.
 void add_parakeet(ConfigReader& audio, ModuleTree& tree);
+struct ParakeetClass {
+  std::uint64_t hidden = 1024, layers = 24, wide = 4096, bins = 80;
+  bool attention_bias = false;
+};
+Module parakeet_encoder(ConfigReader& audio, std::string path, const ParakeetClass& of);
 // A convolution over a spectrum, then pairs of one within each channel and one across them: each but these halves it.
 void add_halvings(blocks::Tower& tower, const std::string& path, const Quantity& channels,
                   const Quantity& side, std::uint64_t count);

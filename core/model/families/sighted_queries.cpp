@@ -70,34 +70,42 @@ void add_bert_attention(Tower& block, const std::string& path, const Quantity& h
 
 // A BERT over the queries, which in some layers attend to the image. InstructBLIP's reads the instruction as well, with
 // embeddings and MLPs of its own for words.
-Module q_former(ConfigReader& config, bool reads_words) {
-  const Quantity hidden = config.size("hidden_size", 768), wide = config.size("intermediate_size", 3072);
-  const Quantity seen = config.size("encoder_hidden_size", 1408);
-  const std::uint64_t every = config.size("cross_attention_frequency", 2).value();
+Module q_former(const QFormer& of) {
+  const bool reads_words = of.words.has_value();
   Module former{"qformer", "Q-Former", {}, {}, {}};
   Tower start(former, Part::projector);
   if (reads_words) {
-    start.tensor("embeddings.word_embeddings.weight", {config.size("vocab_size", 30522), hidden})
-        .tensor("embeddings.position_embeddings.weight",
-                {config.size("max_position_embeddings", 512), hidden});
+    start.tensor("embeddings.word_embeddings.weight", {*of.words, of.hidden})
+        .tensor("embeddings.position_embeddings.weight", {of.places, of.hidden});
   }
-  start.norm(reads_words ? "embeddings.layernorm" : "layernorm", hidden, true);
+  start.norm(reads_words ? "embeddings.layernorm" : "layernorm", of.hidden, true);
   const auto groups = group_layers(
-      "encoder.layer.{layer}", read_layers(config, "num_hidden_layers", 12),
-      [&](std::uint64_t i) { return i % every == 0 ? "blocks that see" : "blocks"; },
+      "encoder.layer.{layer}", of.depth,
+      [&](std::uint64_t i) { return i % of.every == 0 ? "blocks that see" : "blocks"; },
       [&](Module& layer, std::uint64_t i) {
         Tower block(layer, Part::projector);
-        add_bert_attention(block, "attention", hidden, hidden);
-        if (i % every == 0) add_bert_attention(block, "crossattention", hidden, seen);
+        add_bert_attention(block, "attention", of.hidden, of.hidden);
+        if (i % of.every == 0) add_bert_attention(block, "crossattention", of.hidden, of.seen);
         for (const std::string kind : {"_query", ""}) {
           if (kind.empty() && !reads_words) continue;
-          block.matrix("intermediate" + kind + ".dense", hidden, wide, true)
-              .matrix("output" + kind + ".dense", wide, hidden, true)
-              .norm("output" + kind + ".LayerNorm", hidden, true);
+          block.matrix("intermediate" + kind + ".dense", of.hidden, of.wide, true)
+              .matrix("output" + kind + ".dense", of.wide, of.hidden, true)
+              .norm("output" + kind + ".LayerNorm", of.hidden, true);
         }
       });
   former.children.assign(groups.begin(), groups.end());
   return former;
+}
+
+Module q_former(ConfigReader& config, bool reads_words) {
+  QFormer of{config.size("hidden_size", 768), config.size("intermediate_size", 3072),
+             config.size("encoder_hidden_size", 1408), read_layers(config, "num_hidden_layers", 12),
+             config.size("cross_attention_frequency", 2).value()};
+  if (reads_words) {
+    of.words = config.size("vocab_size", 30522);
+    of.places = config.size("max_position_embeddings", 512);
+  }
+  return q_former(of);
 }
 
 namespace {

@@ -1,0 +1,135 @@
+"""Random odd variants of families described since: pairs of Gemmas, Kosmos, Granites that see, Emu3 (check_family_variants.py)."""
+
+
+def make_more(draw, decoder, flags):
+    """The functions of the families, over the caller's `draw`."""
+
+    def chance(probability=0.5):
+        return draw.random() < probability
+
+    def encoder(kind, **more):
+        heads, size = draw.randint(1, 4), draw.randint(2, 6)
+        config = {"model_type": kind, "hidden_size": heads * draw.choice([4, 6, 8]), "num_attention_heads": heads}
+        config.update(intermediate_size=draw.randint(5, 60), num_hidden_layers=draw.randint(1, 4))
+        config.update(num_channels=draw.randint(1, 3), patch_size=size, image_size=size * draw.randint(2, 5))
+        return {**config, **more}
+
+    def gemma_side(**shared):
+        side = {**decoder(head_dim=False), "head_dim": draw.choice([4, 6, 8]), "pad_token_id": 0, **shared}
+        side.pop("tie_word_embeddings")
+        if chance():
+            kinds = ("sliding_attention", "full_attention")
+            side["layer_types"] = [draw.choice(kinds) for _ in range(side["num_hidden_layers"])]
+        return flags(side, "attention_bias")
+
+    def t5gemma():
+        reads = gemma_side()
+        return {"encoder": reads, "decoder": gemma_side(vocab_size=reads["vocab_size"]), "tie_word_embeddings": chance()}
+
+    def t5gemma2():
+        heads = draw.choice([1, 2, 3, 4])
+        shared = {"num_attention_heads": heads, "num_key_value_heads": 1, "hidden_size": 4 * heads}
+        shared.update(vocab_size=draw.randint(50, 300), head_dim=draw.choice([4, 6, 8]))
+        vision = flags(encoder("siglip_vision_model"), "vision_use_head")
+        reads = {"text_config": gemma_side(**shared), "vision_config": vision, "eoi_token_index": 1}
+        return {"encoder": reads, "decoder": gemma_side(**shared), "eoi_token_index": 1}
+
+    def kosmos_text():
+        heads = draw.randint(1, 4)
+        sizes = {"vocab_size": draw.randint(50, 300), "embed_dim": heads * draw.choice([4, 6, 8])}
+        sizes.update(attention_heads=heads, layers=draw.randint(1, 5), ffn_dim=draw.randint(5, 60))
+        return {**sizes, "max_position_embeddings": draw.randint(5, 40)}
+
+    def kosmos_2():
+        vision = encoder("kosmos_2_vision_model")
+        return {"text_config": kosmos_text(), "vision_config": vision, "latent_query_num": draw.randint(2, 20)}
+
+    def kosmos_2_5():
+        heads, dim = draw.randint(1, 4), draw.choice([4, 6, 8])
+        vision = {"hidden_size": 4 * draw.randint(2, 9), "head_dim": dim, "num_attention_heads": heads}
+        vision.update(patch_embed_hidden_size=draw.randint(5, 40), intermediate_size=draw.randint(5, 60))
+        vision.update(num_hidden_layers=draw.randint(1, 4), max_num_patches=draw.randint(5, 60))
+        return {"text_config": kosmos_text(), "vision_config": vision, "latent_query_num": draw.randint(2, 20)}
+
+    def granite_docling():
+        language = flags(decoder(head_dim=False), "attention_bias", "mlp_bias")
+        tied = language.pop("tie_word_embeddings")
+        vision = encoder("granite_docling_vision", out_hidden_size=language["hidden_size"])
+        vision.update(scale_factor=2 * draw.randint(1, 2))
+        vision["image_size"] = vision["patch_size"] * vision["scale_factor"] * draw.randint(1, 3)
+        vision = flags(vision, "use_fine_route")
+        if chance():
+            vision["deepstack_visual_indexes"] = list(range(draw.randint(0, vision["num_hidden_layers"])))
+        config = {"text_config": language, "vision_config": vision, "tie_word_embeddings": tied}
+        if chance() and vision.get("use_fine_route", True):
+            config["density_router_hidden_size"] = draw.randint(3, 20)
+        return config
+
+    def granite4_vision():
+        language = {**decoder(head_dim=False), "model_type": "granite4_vision_text"}
+        language = flags(language, "attention_bias", "mlp_bias")
+        tied = language.pop("tie_word_embeddings")
+        vision = encoder("siglip_vision_model", hidden_size=64 * draw.randint(1, 2))
+        vision = flags({**vision, "num_attention_heads": 2}, "vision_use_head")
+        config = {"text_config": language, "vision_config": vision, "tie_word_embeddings": tied}
+        config["downsample_rate"] = f"{draw.randint(1, 3)}/{draw.randint(2, 5)}"
+        config["deepstack_layer_map"] = [[i, i] for i in range(draw.randint(0, 3))]
+        if chance():
+            former = {"model_type": "blip_2_qformer", "intermediate_size": draw.randint(5, 60)}
+            former.update(num_hidden_layers=draw.randint(1, 3), cross_attention_frequency=draw.randint(1, 2))
+            config["qformer_config"] = {**former, "use_qformer_text_input": False}
+        return config
+
+    def emu3():
+        language, wide = {**decoder(head_dim=False), "pad_token_id": 0}, 32 * draw.randint(1, 2)
+        tied = language.pop("tie_word_embeddings")
+        levels = draw.randint(1, 3)
+        drawn = {"base_channels": wide, "channel_multiplier": [draw.randint(1, 2) for _ in range(levels)]}
+        drawn.update(latent_channels=draw.randint(2, 6), embed_dim=draw.randint(2, 6), codebook_size=draw.randint(5, 60))
+        drawn.update(num_res_blocks=draw.randint(1, 3), temporal_downsample_factor=draw.choice([1, 2, 4]))
+        drawn.update(hidden_size=wide * drawn["channel_multiplier"][-1], attn_resolutions=[levels - 1])
+        drawn = flags(drawn, "double_latent")
+        words = {"<image>": 1, "<|extra_200|>": 2, "<|visual token 000001|>": 3}
+        return {"text_config": language, "vq_config": drawn, "tie_word_embeddings": tied, "vocabulary_map": words}
+
+    def fast_vlm():
+        language = {**decoder(head_dim=False), "model_type": "qwen2"}
+        # The tower's sizes are timm's.
+        vision = {"model_type": "timm_wrapper", "architecture": "fastvit_mci3", "hidden_size": 3072}
+        vision.update(do_pooling=True, global_pool="avg", model_args={"inference_mode": True})
+        config = {"text_config": language, "vision_config": vision, "tie_word_embeddings": chance()}
+        return flags(config, "multimodal_projector_bias")
+
+    def cohere_asr():
+        heads = draw.choice([1, 2, 4])
+        hears = {"model_type": "parakeet_encoder", "hidden_size": 8 * heads, "num_attention_heads": heads}
+        hears.update(num_hidden_layers=draw.randint(1, 3), intermediate_size=draw.randint(5, 40))
+        hears.update(num_mel_bins=8 * draw.randint(1, 4), subsampling_conv_channels=draw.randint(3, 9))
+        hears = flags({**hears, "conv_kernel_size": 2 * draw.randint(1, 4) + 1}, "attention_bias", "convolution_bias")
+        writes = {**decoder(), "max_position_embeddings": draw.randint(5, 40)}
+        return {**flags(writes, "attention_bias"), "encoder_config": hears}
+
+    def omni_talker():
+        """Qwen2.5-Omni whole; what makes sound of the talker's words is left out of both sides."""
+        heads = draw.choice([1, 2, 4])
+        hears = {"d_model": 8 * heads, "encoder_attention_heads": heads, "encoder_layers": 1, "encoder_ffn_dim": 9}
+        sees = {"depth": 1, "hidden_size": 32, "num_heads": 4, "intermediate_size": 11, "out_hidden_size": 12}
+        reads = {**decoder(head_dim=False), "model_type": "qwen2_5_omni_text"}
+        reads.pop("tie_word_embeddings")
+        speaks = {**decoder(), "embedding_size": draw.randint(5, 40)}
+        speaks.pop("tie_word_embeddings")
+        thinker = {"text_config": reads, "audio_config": hears, "vision_config": sees}
+        return flags({"thinker_config": thinker, "talker_config": speaks}, "enable_audio_output")
+
+    return {
+        "qwen2_5_omni": ("Qwen2_5OmniForConditionalGeneration", omni_talker),
+        "emu3": ("Emu3ForConditionalGeneration", emu3),
+        "fast_vlm": ("FastVlmForConditionalGeneration", fast_vlm),
+        "cohere_asr": ("CohereAsrForConditionalGeneration", cohere_asr),
+        "t5gemma": ("T5GemmaForConditionalGeneration", t5gemma),
+        "t5gemma2": ("T5Gemma2ForConditionalGeneration", t5gemma2),
+        "kosmos-2": ("Kosmos2ForConditionalGeneration", kosmos_2),
+        "kosmos-2.5": ("Kosmos2_5ForConditionalGeneration", kosmos_2_5),
+        "granite_docling": ("GraniteDoclingForConditionalGeneration", granite_docling),
+        "granite4_vision": ("Granite4VisionForConditionalGeneration", granite4_vision),
+    }

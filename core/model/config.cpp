@@ -83,8 +83,11 @@ ModelConfig ModelConfig::from_json(ParsedJson given, const std::filesystem::path
   if (auto nested = nested_text(document)) {
     config.nested_in_ = nested->first;
     config.text_ = {whole, nested->second};  // a part of it, which keeps all of it
-    if (config.architecture_.empty()) config.architecture_ = first_architecture(*config.text_, source);
-    if (config.model_type_.empty()) config.model_type_ = text_or_empty(*config.text_, "model_type", source);
+    // A document of which only the type is told (DeepSeek-VL2) is no model of its language model's class.
+    if (config.architecture_.empty() && config.model_type_.empty()) {
+      config.architecture_ = first_architecture(*config.text_, source);
+      config.model_type_ = text_or_empty(*config.text_, "model_type", source);
+    }
   }
   if (config.architecture_.empty() && config.model_type_.empty()) {
     throw Error::input("names no architecture: neither architectures nor model_type is given")

@@ -31,6 +31,7 @@ struct QuantizationConfig {
       format;  // modelopt: "NVFP4"; compressed-tensors: "pack-quantized"; gptq: checkpoint_format; fp8: fmt
   std::string scale_format;  // "ue8m0" where scales are powers of two
   std::string activations;   // activation_scheme: "dynamic", "static"
+  std::string experts;       // expert_dtype: "fp4", of routed experts alone (DeepSeek V4.1)
   std::optional<std::uint64_t> bits;
   std::optional<std::uint64_t> group_size;  // gptq, awq, compressed-tensors; -1 in the file is absent here
   std::optional<std::uint64_t> block_rows, block_columns;  // weight_block_size
@@ -46,7 +47,7 @@ struct QuantizationConfig {
     std::optional<bool> symmetric;
   };
   std::vector<Group> groups;
-  std::vector<Group> modules;  // MLX: modules with bits and group_size of their own, by name
+  std::vector<Group> modules;  // with bits and group_size of their own, by name or expression: MLX, GPTQ, …
   // ModelOpt's quantized_layers: an algorithm (format), its group_size, and the modules it is used for (targets).
   std::vector<Group> layers;
 };

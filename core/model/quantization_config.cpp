@@ -139,16 +139,40 @@ void append(std::vector<std::string>& list, std::vector<std::string> more) {
   list.insert(list.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
-// Entries that give a module bits and group_size of its own.
+// Entries that give a module bits of its own, and a group_size, where it is not that of all.
 void append_modules(const ParsedJson& object, const std::filesystem::path& source,
-                    std::vector<QuantizationConfig::Group>& modules) {
+                    QuantizationConfig& config) {
   for (const auto& [key, value] : object.items()) {
-    if (!value.is_object() || !value.contains("bits") || !value.contains("group_size")) continue;
+    if (!value.is_object() || !value.contains("bits")) continue;
     const Fields module(value, source);
-    QuantizationConfig::Group& added = modules.emplace_back();
+    QuantizationConfig::Group& added = config.modules.emplace_back();
     added.name = key;
     added.bits = module.number("bits");
-    added.group_size = module.number("group_size");
+    added.group_size = value.contains("group_size") ? module.number("group_size") : config.group_size;
+  }
+}
+
+// GPTQModel names modules by expressions, "-:" before those that it leaves out; AutoRound by their names, or by
+// expressions.
+void append_modules_by_pattern(const ParsedJson& object, const std::filesystem::path& source,
+                               bool by_expression, QuantizationConfig& config) {
+  const std::size_t before = config.modules.size();
+  append_modules(object, source, config);
+  for (std::size_t i = before; i < config.modules.size(); ++i) {
+    std::string& name = config.modules[i].name;
+    if (name.starts_with("+:")) name.erase(0, 2);
+    if (by_expression || name.find_first_of("*+?^$|()[]\\") != std::string::npos) name.insert(0, "re:");
+  }
+  for (const auto& [key, value] : object.items()) {
+    if (key.starts_with("-:")) config.ignored.push_back("re:" + key.substr(2));
+  }
+}
+
+// MLX: "model.layers.0.mlp.gate": false.
+void append_left_out(const ParsedJson& object, std::vector<std::string>& ignored) {
+  for (const auto& [key, value] : object.items()) {
+    const bool names_module = key.find('.') != std::string::npos || key == "lm_head";
+    if (value == false && names_module) ignored.push_back(key);
   }
 }
 
@@ -162,12 +186,15 @@ QuantizationConfig parse_quantization(const ParsedJson& object, const std::files
     config.method = json_string(*method, "quantization_config.quant_method", source);
   if (config.method.empty()) config.method = fields.text("quant_algo");  // NVIDIA ModelOpt
   for (const std::string_view key :
-       {"quant_algo", "format", "checkpoint_format", "packing_format", "fmt", "version"}) {
+       {"quant_algo", "format", "checkpoint_format", "packing_format", "fmt", "version", "mode"}) {
     if (config.format.empty()) config.format = fields.text(key);
   }
   config.scale_format = fields.text("scale_fmt");
   config.activations = fields.text("activation_scheme");
-  config.bits = fields.number("bits");
+  config.experts = fields.text("expert_dtype");
+  // ExLlama's are a mean over all weights, 4.25, and no bits of a code.
+  if (const ParsedJson* bits = fields.find("bits"); bits == nullptr || !bits->is_number_float())
+    config.bits = fields.number("bits");
   if (!config.bits && fields.flag("load_in_4bit").value_or(false)) config.bits = 4;  // bitsandbytes
   if (!config.bits && fields.flag("load_in_8bit").value_or(false)) config.bits = 8;
   config.nested_scales = fields.flag("bnb_4bit_use_double_quant");
@@ -180,10 +207,11 @@ QuantizationConfig parse_quantization(const ParsedJson& object, const std::files
   config.symmetric = fields.flag("sym");
   config.activation_order = fields.flag("desc_act");
   fields.block("weight_block_size", config.block_rows, config.block_columns);
-  for (const std::string_view key :
-       {"modules_to_not_convert", "ignore", "exclude_modules", "ignored_layers"}) {
+  for (const std::string_view key : {"modules_to_not_convert", "ignore", "exclude_modules", "ignored_layers",
+                                     "llm_int8_skip_modules", "skip_modules"}) {
     append(config.ignored, fields.texts(key));
   }
+  if (config.method == "quark") append(config.ignored, fields.texts("exclude"));
   if (const ParsedJson* groups = fields.find("config_groups"); groups != nullptr && groups->is_object()) {
     for (const auto& [name, group] : groups->items())
       config.groups.push_back(parse_group(name, group, source));
@@ -192,11 +220,13 @@ QuantizationConfig parse_quantization(const ParsedJson& object, const std::files
       layers != nullptr && (layers->is_object() || layers->is_string()))
     config.layers = parse_quantized_layers(*layers, source);
   if (config.method == "quark") parse_quark(fields, source, config);
-  append_modules(object, source, config.modules);
-  // GPTQModel and AutoRound name the modules that differ in an object of their own, by name or pattern.
+  append_modules(object, source, config);
+  append_left_out(object, config.ignored);
+  // GPTQModel and AutoRound name the modules that differ in an object of their own.
   for (const std::string_view key : {"dynamic", "extra_config"}) {
     const ParsedJson* apart = fields.find(key);
-    if (apart != nullptr && apart->is_object()) append_modules(*apart, source, config.modules);
+    if (apart != nullptr && apart->is_object())
+      append_modules_by_pattern(*apart, source, key == "dynamic", config);
   }
   return config;
 }

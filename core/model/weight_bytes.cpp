@@ -26,7 +26,9 @@ std::uint64_t block_bytes(const WeightFormat& f, const TensorSpec& spec,
   const std::uint64_t rows = f.block_rows == 0 ? 1 : ceil_div(out, f.block_rows);
   const std::uint64_t columns = f.block_columns == 0 ? 1 : ceil_div(in, f.block_columns);
   const std::uint64_t codes = out * ceil_div(in * f.bits, 8 * f.word_bytes) * f.word_bytes;
-  return matrices * (codes + rows * columns * f.scale_bytes + f.per_matrix_bytes);
+  const std::uint64_t zeros = columns * ceil_div(rows * f.zero_bits, 8 * f.word_bytes) * f.word_bytes;
+  const std::uint64_t scales = rows * columns * f.scale_bytes;
+  return matrices * (codes + scales + zeros + in * f.input_bytes + f.per_matrix_bytes);
 }
 
 // What releases keep in F32 whatever the rest is in: the bias that corrects the choice of experts; where keys are values
@@ -47,12 +49,30 @@ const WeightFormat* mixed_form(const WeightFormat& format, const TensorSpec& spe
   return nullptr;
 }
 
+// Whether a format that quantizes every module it can takes this matrix.
+bool is_of_every_module(const WeightFormat& f, const TensorSpec& spec) {
+  const std::size_t rank = spec.shape.size();
+  const std::uint64_t in = spec.shape[spec.input_major ? rank - 2 : rank - 1];
+  if (in % f.block_columns != 0) return false;
+  switch (spec.role) {
+    case Role::token_embedding:
+    case Role::per_layer_embedding:
+    case Role::output_head:
+    case Role::shared_expert_gate: return true;
+    case Role::router: return f.every_module == WeightFormat::EveryModule::with_routers;
+    case Role::tower: return false;
+    default: return spec.quantizable;
+  }
+}
+
 }  // namespace
 
 bool quantizes(const WeightFormat& format, const TensorSpec& spec, std::uint64_t layer) {
-  if (format.mixed) return mixed_form(format, spec, layer) != nullptr;
-  if (format.kind != FormatKind::blocks || !spec.quantizable || spec.bias || spec.shape.size() < 2)
-    return false;
+  if (format.mixed && mixed_form(format, spec, layer) != nullptr) return true;
+  if (format.mixed && !format.mixed_beside) return false;
+  if (format.kind != FormatKind::blocks || spec.bias || spec.shape.size() < 2) return false;
+  const bool every = format.every_module != WeightFormat::EveryModule::no;
+  if (every ? !is_of_every_module(format, spec) : !spec.quantizable) return false;
   return !format.ignored || !format.ignored->name(expand(spec.name, {layer, 0}));
 }
 
@@ -61,7 +81,10 @@ WeightSizes::WeightSizes(const ModuleTree& tree, const WeightFormat& format) : t
 }
 
 const WeightFormat* WeightSizes::form_of(const TensorSpec& spec, std::uint64_t layer) const {
-  if (format_.mixed) return mixed_form(format_, spec, layer);
+  if (format_.mixed) {
+    const WeightFormat* own = mixed_form(format_, spec, layer);
+    if (own != nullptr || !format_.mixed_beside) return own;
+  }
   const bool experts_alone = format_.routed_experts_only && tree_.experts > 0;
   const bool quantized =
       quantizes(format_, spec, layer) && (!experts_alone || spec.part == Part::routed_expert);

@@ -33,9 +33,15 @@ struct WeightFormat {
   std::uint64_t block_rows = 0, block_columns = 0;
   std::uint64_t scale_bytes = 0;       // of one block's scale
   std::uint64_t per_matrix_bytes = 0;  // global scales, stored shapes
+  std::uint64_t zero_bits = 0;         // of one block's zero point, packed along the rows
+  std::uint64_t input_bytes = 0;       // for each column of a matrix: the group it belongs to (GPTQ)
   std::uint64_t word_bytes = 1;        // codes of a row fill whole words of so many bytes
   std::uint64_t plain_bytes = 2;       // an element of what is not quantized
   bool routed_experts_only = false;
+  // MLX quantizes every module that can be, whose rows are whole blocks: tables of tokens and heads as well, and
+  // routers where they are modules; not towers.
+  enum class EveryModule { no, without_routers, with_routers };
+  EveryModule every_module = EveryModule::no;
   // Engines multiply it with Marlin's kernels, which take inputs by 128 and outputs by 64 (marlin_utils.py).
   bool marlin = false;
   std::string codes_title = {};                        // "FP8", where its blocks may have any size
@@ -44,6 +50,7 @@ struct WeightFormat {
   // Modules in forms of their own (ModelOpt's MIXED_PRECISION, compressed-tensors with several groups); what none of
   // them names is not quantized, and the fields above are those of the first. nullptr: one form for all.
   std::shared_ptr<const std::vector<MixedFormat>> mixed = {};
+  bool mixed_beside = false;  // ... but what none of them names is in the form above (MLX)
 
   static WeightFormat plain(std::string name, std::string title, std::uint64_t bytes);
   static WeightFormat in_blocks(std::string name, std::string title, std::uint64_t bits, std::uint64_t rows,

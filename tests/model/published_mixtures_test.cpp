@@ -121,6 +121,93 @@ TEST(PublishedMixtures, OfParam2) {
   expect_stored(tree, "model.layers.20.mlp.shared_experts.gate_proj.weight", {4096, 2048});
 }
 
+// deepseek-ai/DeepSeek-V4.1-Flash: sums of the shapes that vLLM 0.33 allocates, by hand. Its report says 552B without the
+// tables of n-grams, and 16B activated; its index has an embedding of n-grams in layers 1 and 14 alone, entries made in
+// four layers and indexers in eight.
+TEST(PublishedMixtures, OfDeepseekV41Flash) {
+  const ModuleTree tree = tree_of("DeepseekV41ForCausalLM", R"("model_type": "deepseek_v41", "text_config":
+      {"model_type": "deepseek_v41_text", "vocab_size": 129280, "hidden_size": 5120, "moe_intermediate_size": 2304,
+      "num_hidden_layers": 40, "num_attention_heads": 64, "num_key_value_heads": 1, "head_dim": 512,
+      "qk_rope_head_dim": 64, "q_lora_rank": 1280, "o_lora_rank": 1024, "o_groups": 8, "tie_word_embeddings": false,
+      "n_routed_experts": 384, "n_shared_experts": 1, "num_experts_per_tok": 6, "sliding_window": 128,
+      "compress_ratios": [0, 0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+      1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0], "kv_source_layer_ids": [2, 8, 14, 20], "index_source_layer_ids":
+      [2, 8, 14, 20, 24, 28, 32, 36], "index_n_heads": 32, "index_head_dim": 128, "index_topk": 512, "hc_mult": 4,
+      "engram_layer_ids": [1, 14], "engram_num_embeddings": [384006168, 384016682], "engram_max_ngram_size": 4,
+      "engram_n_heads": 8, "engram_head_dim": 256, "num_nextn_predict_layers": 3, "dspark_target_layer_ids":
+      [37, 38, 39], "dspark_markov_rank": 256, "dspark_n_routed_experts": 128, "dspark_num_experts_per_tok": 3},
+      "vision_config": {"model_type": "deepseek_v41_vision", "num_hidden_layers": 32, "hidden_size": 1024,
+      "num_attention_heads": 16, "intermediate_size": 2816, "patch_size": 14, "downsample_ratio": 3})");
+  const Totals totals = count(tree);
+  const std::uint64_t tables = (384'006'168ULL + 384'016'682) * 256,
+                      grams = 2 * (25600ULL * 6144 + 2 * 4 * 5120);
+  EXPECT_EQ(totals.total, 551'566'180'464U + tables + grams);
+  EXPECT_EQ(totals.active_without_embedding, 16'477'847'664U - 129280U * 5120 + grams);
+  EXPECT_EQ(totals.mtp_own, 14'225'362'530U);
+  EXPECT_EQ(totals.mtp_active, 954'322'530U);
+  EXPECT_EQ(totals.towers, 485'268'480U);
+  expect_stored(tree, "layers.14.engram.embed.weight", {384'016'682, 256});
+  expect_stored(tree, "layers.20.attn.compressor.wkv.weight", {512, 5120});
+  expect_stored(tree, "layers.24.attn.indexer.wq_b.weight", {4096, 1280});
+  expect_stored(tree, "layers.39.ffn.gate.bias_vl", {384});
+  expect_stored(tree, "mtp.0.main_proj.weight", {5120, 15360});
+  expect_stored(tree, "mtp.2.markov_head.head.weight", {129280, 256});
+  expect_stored(tree, "vision.blocks.3.attn.wo.bias", {1024});
+  const TensorLookup names(tree);
+  for (const char* none : {"layers.20.attn.compressor.wgate.weight", "layers.3.attn.compressor.wkv.weight",
+                           "layers.24.attn.indexer.wk.weight", "mtp.1.main_proj.weight", "hc_head_fn"})
+    EXPECT_FALSE(names.find(none)) << none;
+}
+
+// deepseek-ai/DeepSeek-V4-Flash-0731: the same model, and three layers that draft; num_nextn_predict_layers still says 1. Their
+// sum is that of the shapes that vLLM 0.33 allocates, by hand.
+TEST(PublishedMixtures, OfDeepseekV4FlashThatDrafts) {
+  const std::string sizes = R"("hidden_size": 4096, "vocab_size": 129280, "num_hidden_layers": 43,
+      "num_attention_heads": 64, "head_dim": 512, "q_lora_rank": 1024, "o_lora_rank": 1024, "o_groups": 8, "hc_mult": 4,
+      "n_routed_experts": 256, "num_experts_per_tok": 6, "moe_intermediate_size": 2048, "index_n_heads": 64,
+      "num_hash_layers": 3, "num_nextn_predict_layers": 1, "compress_ratios": [0, 0, 4, 128, 4, 128, 4, 128, 4, 128, 4,
+      128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4,
+      128, 4, 128, 4, 0)";
+  const Totals before = count(tree_of("DeepseekV4ForCausalLM", sizes + "]"));
+  EXPECT_EQ(before.total, 284'332'240'471U);
+  EXPECT_EQ(before.mtp_own, 6'610'048'891U);
+  const ModuleTree tree =
+      tree_of("DeepseekV4ForCausalLM", sizes + R"(, 0, 0], "dspark_target_layer_ids": [40, 41, 42],
+      "dspark_markov_rank": 256)");
+  EXPECT_EQ(count(tree).total, before.total);
+  EXPECT_EQ(count(tree).mtp_own, 19'845'850'983U);
+  EXPECT_EQ(count(tree).mtp_active, 971'482'983U);
+  expect_stored(tree, "mtp.0.main_proj.weight", {4096, 12288});
+  expect_stored(tree, "mtp.2.markov_head.markov_w2.weight", {129280, 256});
+  expect_stored(tree, "mtp.2.confidence_head.proj.weight", {1, 4352});
+  expect_stored(tree, "mtp.2.hc_head_fn", {4, 16384});
+  EXPECT_FALSE(TensorLookup(tree).find("mtp.0.e_proj.weight"));
+}
+
+// NaiveAI-Labs/Naive-N0.5-Flash: sums of the shapes in the code that it brings (modeling_naive_n05_flash.py), by hand;
+// its card says 309B and 15.5B.
+TEST(PublishedMixtures, OfNaiveN05Flash) {
+  const ModuleTree tree = tree_of("NaiveN05FlashForCausalLM", R"("model_type": "naive_n05_flash",
+      "add_full_attention_sink_bias": false, "add_swa_attention_sink_bias": true, "head_dim": 192,
+      "hidden_size": 4096, "hybrid_layer_pattern": [0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1,
+      0, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0], "intermediate_size": 16384,
+      "moe_intermediate_size": 2048, "n_routed_experts": 256, "n_shared_experts": null, "num_attention_heads": 64,
+      "num_experts_per_tok": 8, "num_hidden_layers": 48, "num_key_value_heads": 4, "sliding_window": 128,
+      "sliding_window_size": 128, "swa_num_key_value_heads": 8, "swa_v_head_dim": 128, "v_head_dim": 128,
+      "vocab_size": 152576, "enable_dsa": true, "index_top_k": 1024, "index_head_dim": 128, "index_n_heads": 16)");
+  EXPECT_EQ(count(tree).total, 308'859'589'056U);
+  EXPECT_EQ(count(tree).active, 15'526'744'512U);
+  EXPECT_EQ(count(tree).mtp_own, 0U);
+  expect_stored(tree, "model.layers.5.self_attn.indexer.wq.weight", {2048, 4096});
+  expect_stored(tree, "model.layers.5.self_attn.indexer.k_norm.bias", {128});
+  expect_stored(tree, "model.layers.5.self_attn.indexer.weights_proj.weight", {16, 4096});
+  expect_stored(tree, "model.layers.1.self_attn.attention_sink_bias", {64});
+  ASSERT_EQ(tree.attention.size(), 2U);
+  EXPECT_EQ(tree.attention[0].indexer_top_k, 1024U);
+  EXPECT_EQ(tree.attention[0].window, 0U);
+  EXPECT_EQ(tree.attention[1].window, 128U);
+}
+
 // IFM/K2-Horizon-3.7B and 7B as the hub counts them; the GGUF of MoVA-36B-A4B has 74.9 GB of BF16, and its
 // name leaves embedding and head out.
 TEST(PublishedMixtures, OfK2Horizon) {

@@ -22,6 +22,14 @@ std::size_t own_tensors(const ModuleTree& tree) {
   return tensors;
 }
 
+bool has(const ModuleTree& tree, std::string_view name) {
+  bool found = false;
+  for_each_tensor(tree, [&](const std::string& own, const TensorSpec&, const TensorIndices&) {
+    found = found || own == name;
+  });
+  return found;
+}
+
 struct Whole {
   const char* config;
   std::uint64_t all;    // with towers
@@ -154,12 +162,77 @@ TEST(SeeingTotals, OfDeepseekVl2) {
   EXPECT_EQ(count(large).all(), 27'480'134'248U);
 }
 
-bool has(const ModuleTree& tree, std::string_view name) {
-  bool found = false;
-  for_each_tensor(tree, [&](const std::string& own, const TensorSpec&, const TensorIndices&) {
-    found = found || own == name;
+// Their configs, as published, name a class for the language model alone.
+TEST(SeeingTotals, AClassOfTheLanguageModelIsNotThatOfTheWhole) {
+  const ModuleTree tiny = described(R"({"model_type": "deepseek_vl_v2", "language_config":
+      {"architectures": ["DeepseekV2ForCausalLM"], "model_type": "deepseek_v2", "first_k_dense_replace": 1,
+      "n_shared_experts": 2, "num_experts_per_tok": 6, "q_lora_rank": null, "kv_lora_rank": null, "use_mla": false,
+      "qk_nope_head_dim": 0, "qk_rope_head_dim": 0, "v_head_dim": 0, "hidden_size": 1280, "intermediate_size": 6848,
+      "moe_intermediate_size": 896, "n_routed_experts": 64, "num_attention_heads": 10, "num_hidden_layers": 12,
+      "num_key_value_heads": 10, "vocab_size": 129280}, "projector_config": {"n_embed": 1280},
+      "vision_config": {"layers": 27, "mlp_ratio": 3.7362, "patch_size": 14, "width": 1152}})");
+  EXPECT_EQ(count(tiny).all(), 3'370'501'440U);
+  EXPECT_EQ(tiny.not_counted.size(), 0U);
+}
+
+// deepseek-ai/DeepSeek-OCR-2: its config says 1024 channels of SAM's last convolution, its code 896. 2,707 tensors in the
+// index, whose language model transformers 5.24 counts alike.
+TEST(SeeingTotals, OfDeepseekOcr2) {
+  const ModuleTree tree =
+      described(R"({"architectures": ["DeepseekOCR2ForCausalLM"], "model_type": "deepseek_vl_v2",
+      "language_config": {"architectures": ["DeepseekV2ForCausalLM"], "first_k_dense_replace": 1, "hidden_size": 1280,
+      "intermediate_size": 6848, "kv_lora_rank": null, "moe_intermediate_size": 896, "n_group": 1,
+      "n_routed_experts": 64, "n_shared_experts": 2, "num_attention_heads": 10, "num_experts_per_tok": 6,
+      "num_hidden_layers": 12, "num_key_value_heads": 10, "q_lora_rank": null, "qk_nope_head_dim": 0,
+      "qk_rope_head_dim": 0, "topk_method": "greedy", "use_mla": false, "v_head_dim": 0, "vocab_size": 129280},
+      "projector_config": {"input_dim": 896, "n_embed": 1280, "projector_type": "linear"}, "vision_config":
+      {"image_size": 1024, "model_name": "deepencoderv2", "width": {"qwen2-0-5b": {"dim": 896}, "sam_vit_b":
+      {"downsample_channels": [512, 1024], "global_attn_indexes": [2, 5, 8, 11], "heads": 12, "layers": 12,
+      "width": 768}}}})");
+  EXPECT_EQ(own_tensors(tree), 2707U);
+  EXPECT_EQ(count(tree).total, 2'934'734'080U);
+  std::vector<std::uint64_t> last;
+  for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence&) {
+    if (spec.name == "model.sam_model.net_3.weight") last = spec.shape;
   });
-  return found;
+  EXPECT_EQ(last, (std::vector<std::uint64_t>{896, 512, 3, 3}));
+}
+
+// nvidia/LocateAnything-3B: 770 tensors of 7,661,331,936 bytes in its index, the tied head once more.
+TEST(SeeingTotals, OfLocateAnything) {
+  const ModuleTree tree = described(R"({"architectures": ["LocateAnythingForConditionalGeneration"],
+      "model_type": "locateanything", "mlp_connector_layers": 2, "text_config": {"architectures":
+      ["Qwen2ForCausalLM"], "model_type": "qwen2", "hidden_size": 2048, "intermediate_size": 11008,
+      "num_attention_heads": 16, "num_hidden_layers": 36, "num_key_value_heads": 2, "tie_word_embeddings": true,
+      "vocab_size": 152681}, "vision_config": {"hidden_size": 1152, "init_pos_emb_height": 64,
+      "init_pos_emb_width": 64, "intermediate_size": 4304, "merge_kernel_size": [2, 2], "model_type": "moonvit",
+      "num_attention_heads": 16, "num_hidden_layers": 27, "patch_size": 14}})");
+  EXPECT_EQ(own_tensors(tree) + 1, 770U);
+  EXPECT_EQ(2 * (count(tree).all() + 152'681U * 2048), 7'661'331'936U);
+  for (const char* name : {"vision_model.encoder.blocks.0.mlp.fc0.weight", "mlp1.3.bias",
+                           "language_model.model.layers.0.self_attn.q_proj.bias"})
+    EXPECT_TRUE(has(tree, name)) << name;
+}
+
+// Of LLaVA-1.5's own config (liuhaotian/llava-v1.5-7b): LLaMA's tensors and two matrices; and with a mark of new lines.
+TEST(SeeingTotals, OfLlavaAsItsOwnCodeSavesIt) {
+  const std::string sizes = R"("hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+      "num_attention_heads": 32, "vocab_size": 32000, "mm_hidden_size": 1024, "mm_projector_type": "mlp2x_gelu",
+      "mm_vision_tower": "openai/clip-vit-large-patch14-336")";
+  const ModuleTree first =
+      described(R"({"architectures": ["LlavaLlamaForCausalLM"], "model_type": "llava", )" + sizes + "}");
+  EXPECT_EQ(count(first).total, 6'738'415'616U);  // Llama-2-7B
+  EXPECT_EQ(count(first).towers, 1024U * 4096 + 4096 + 4096 * 4096 + 4096);
+  EXPECT_TRUE(has(first, "model.mm_projector.2.bias"));
+  EXPECT_EQ(first.not_counted.size(), 1U);
+  const ModuleTree later = described(R"({"architectures": ["LlavaLlamaForCausalLM"], "mm_patch_merge_type":
+      "spatial_unpad", )" + sizes + "}");
+  EXPECT_EQ(count(later).towers, count(first).towers + 4096);
+  EXPECT_EQ(described(R"({"architectures": ["LlavaQwenForCausalLM"], )" + sizes + "}").family, "qwen2");
+  EXPECT_THROW(
+      described(R"({"architectures": ["LlavaLlamaForCausalLM"], "mm_projector_type": "mlp0x_gelu"})"), Error);
+  EXPECT_THROW(described(R"({"architectures": ["LlavaLlamaForCausalLM"], "mm_projector_type": "resampler"})"),
+               Error);
 }
 
 TEST(SeeingTotals, AdaptersStandBesideTheMatricesTheyAdapt) {

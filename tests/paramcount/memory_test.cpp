@@ -156,11 +156,113 @@ TEST(WeightFormat, OfEveryDialect) {
   EXPECT_EQ(format_of(R"({"quant_method": "modelopt", "quant_algo": "FP8"})").name, "fp8-tensor");
   EXPECT_EQ(format_of(R"({"quant_method": "fbgemm_fp8"})").name, "fp8-channel");
   EXPECT_EQ(format_of(R"({"quant_method": "fp8", "weight_block_size": [128, 128]})").name, "fp8-block");
+  EXPECT_EQ(format_of(R"({"quant_method": "exl2", "bits": 4.25})").name, "bf16");  // told to be unknown
+  EXPECT_EQ(format_of(R"({"bits": 4, "group_size": 64})").name, "mlx-int4-g64");
+  EXPECT_EQ(
+      format_of(R"({"quant_method": "quark", "export": {"pack_method": "reorder"}, "global_quant_config":
+                          {"weight": {"dtype": "fp4", "group_size": 32, "qscheme": "per_group"}}})")
+          .name,
+      "mxfp4");
   EXPECT_EQ(format_of(R"({"quant_method": "gptq", "bits": 4, "group_size": 128})").name, "int4-g128");
   EXPECT_EQ(format_of(R"({"quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights":
                           {"num_bits": 8, "type": "float", "strategy": "channel"}}}})")
                 .name,
             "fp8-channel");
+}
+
+std::uint64_t bytes_of(const std::string& text) {
+  const auto config = ModelConfig::from_json(parse_json(text, "config.json"), "config.json");
+  return weight_bytes(describe(config), configured_format(config)).total;
+}
+
+// Qwen3-14B-MLX-4bit: total_size of its index. Whatever is a module is quantized, embedding and head too.
+TEST(WeightBytes, MlxAsItsIndexSays) {
+  EXPECT_EQ(
+      bytes_of(R"({"architectures": ["Qwen3ForCausalLM"], "hidden_size": 5120, "intermediate_size": 17408,
+      "num_hidden_layers": 40, "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128,
+      "vocab_size": 151936, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+      "quantization": {"group_size": 64, "bits": 4}})"),
+      8'307'783'680u);
+}
+
+// Qwen-VL-Chat-Int4: total_size of its index. Codes, F16 scales, packed zero points, the group of each input; biases, tables,
+// head and tower in F16. AutoGPTQ adds biases of zeros where the model has none: 4096 + 2 · 11008 + 4096 a layer.
+TEST(WeightBytes, GptqAsItsIndexSays) {
+  EXPECT_EQ(bytes_of(R"({"architectures": ["QWenLMHeadModel"], "model_type": "qwen", "hidden_size": 4096,
+      "intermediate_size": 22016, "kv_channels": 128, "num_attention_heads": 32, "num_hidden_layers": 32,
+      "vocab_size": 151936, "tie_word_embeddings": false, "torch_dtype": "float16", "visual": {"heads": 16,
+      "image_size": 448, "layers": 48, "mlp_ratio": 4.9231, "output_dim": 4096, "patch_size": 14, "width": 1664},
+      "quantization_config": {"bits": 4, "group_size": 128, "desc_act": false, "sym": true, "quant_method": "gptq"}})"),
+            9'731'786'240u - 2 * 32 * 30'208);
+}
+
+// By hand: hidden 64, MLP 128, vocabulary 96, two experts behind a router. What is said of one module holds for it.
+TEST(WeightBytes, ModulesApart) {
+  const std::string sizes = R"({"architectures": ["MixtralForCausalLM"], "vocab_size": 96, "hidden_size": 64,
+    "intermediate_size": 128, "num_hidden_layers": 1, "num_attention_heads": 1, "num_key_value_heads": 1,
+    "num_local_experts": 2, "num_experts_per_tok": 1, "torch_dtype": "bfloat16", )";
+  const auto mlx = [](std::uint64_t elements, std::uint64_t bits) {
+    return elements * bits / 8 + elements / 64 * 4;
+  };
+  const std::uint64_t expert = 64 * 128, square = 64 * 64, table = 96 * 64, router = 2 * 64, norms = 3 * 64;
+  const std::uint64_t all = 6 * expert + 4 * square + 2 * table + router;
+  EXPECT_EQ(bytes_of(sizes + R"("quantization": {"group_size": 64, "bits": 4, "mode": "affine"}})"),
+            mlx(all, 4) + 2 * norms);
+  // Of the router, one matrix of all experts, and the head.
+  EXPECT_EQ(bytes_of(sizes + R"("quantization": {"group_size": 64, "bits": 4,
+                "model.layers.0.block_sparse_moe.gate": {"group_size": 64, "bits": 8},
+                "model.layers.0.block_sparse_moe.switch_mlp.w2": {"group_size": 64, "bits": 2}, "lm_head": false,
+                "model.layers.0.self_attn.q_proj": false}})"),
+            mlx(all - router - 2 * expert - square - table, 4) + mlx(router, 8) + mlx(2 * expert, 2) +
+                2 * (norms + square + table));
+  // mxfp4: a byte each 32. Rows that are no whole groups stay (here: none are of 128).
+  EXPECT_EQ(bytes_of(sizes + R"("quantization": {"group_size": 32, "bits": 4, "mode": "mxfp4"}})"),
+            all / 2 + all / 32 + 2 * norms);
+  EXPECT_EQ(bytes_of(sizes + R"("quantization": {"group_size": 128, "bits": 4}})"),
+            mlx(2 * expert, 4) - 2 * expert / 128 * 4 + 2 * (norms + all - 2 * expert));
+  // GPTQModel's "dynamic", by expressions; AutoRound's "extra_config", by names, and without the group of each input.
+  const auto gptq = [](std::uint64_t out, std::uint64_t in, std::uint64_t bits, std::uint64_t group) {
+    return out * in * bits / 8 + in / group * (out * 2 + out * bits / 8) + 4 * in;
+  };
+  const std::uint64_t plain = 2 * (norms + router + 2 * table), w13 = gptq(128, 64, 4, 64),
+                      w2 = gptq(64, 128, 4, 64);
+  EXPECT_EQ(bytes_of(sizes + R"("quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 64,
+                "dynamic": {"-:.*q_proj": {}, "+:.*w2$": {"bits": 8, "group_size": 32}}}})"),
+            plain + 4 * w13 + 2 * gptq(64, 128, 8, 32) + 3 * gptq(64, 64, 4, 64) + 2 * square);
+  EXPECT_EQ(
+      bytes_of(sizes + R"("quantization_config": {"quant_method": "auto-round", "bits": 4, "group_size": 64,
+                "packing_format": "auto_round:auto_gptq", "extra_config":
+                {"model.layers.0.self_attn.q_proj": {"bits": 16}, ".*k_proj": {"bits": 8}}}})"),
+      plain + 4 * w13 + 2 * w2 + 2 * gptq(64, 64, 4, 64) + gptq(64, 64, 8, 64) + 2 * square -
+          4 * (4 * 64 + 2 * 128 + 3 * 64));
+}
+
+// bitsandbytes: half a byte a code and, nested, a byte for 64; what its own list names stays.
+TEST(WeightBytes, SkippedModulesStay) {
+  const std::string sizes = R"({"architectures": ["LlamaForCausalLM"], "vocab_size": 96, "hidden_size": 64,
+    "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 1, "num_key_value_heads": 1,
+    "torch_dtype": "bfloat16", "quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": true,
+    "bnb_4bit_use_double_quant": true, "llm_int8_skip_modules": )";
+  const std::uint64_t mlp = 3 * 64 * 128, square = 4 * 64 * 64, rest = 2 * (2 * 96 * 64 + 5 * 64);
+  const auto four = [](std::uint64_t elements) { return elements / 2 + elements / 64; };
+  EXPECT_EQ(bytes_of(sizes + "null}}"), rest + 2 * four(mlp + square));
+  EXPECT_EQ(bytes_of(sizes + R"(["lm_head", "model.layers.1.mlp"]}})"),
+            rest + four(mlp + 2 * square) + 2 * mlp);
+}
+
+// DeepSeek-V4-Flash says expert_dtype beside its FP8 blocks: experts at 17 bytes for 32, E8M0 scales of a byte elsewhere.
+TEST(WeightBytes, ExpertsOfDeepseekV4AreFp4) {
+  const std::string sizes =
+      R"({"architectures": ["DeepseekV4ForCausalLM"], "vocab_size": 64, "hidden_size": 128,
+      "num_hidden_layers": 1, "num_attention_heads": 2, "head_dim": 128, "q_lora_rank": 128, "o_groups": 2,
+      "o_lora_rank": 128, "compress_ratios": [0], "num_hash_layers": 0, "num_nextn_predict_layers": 0,
+      "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 128, "quantization_config":
+      {"quant_method": "fp8", "scale_fmt": "ue8m0", "weight_block_size": [128, 128]}, "torch_dtype": "bfloat16")";
+  const std::uint64_t block = 128 * 128, matrices = 4 * 3,
+                      others = 8 + 3;  // of attention, of the shared expert
+  const std::uint64_t saved = matrices * (block + 4 - block / 32 * 17) + others * 3;
+  EXPECT_EQ(bytes_of(sizes + "}") - bytes_of(sizes + R"(, "expert_dtype": "fp4"})"), saved);
+  EXPECT_EQ(bytes_of(sizes + R"(, "expert_dtype": "fp8"})"), bytes_of(sizes + "}"));
 }
 
 TEST(WeightFormat, UnknownMethodIsSaidToBeUnknown) {

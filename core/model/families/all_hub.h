@@ -15,6 +15,8 @@ extern const Family kInternlm, kAquila, kXverse, kSkywork, kKormo, kMotif, kPhi3
 extern const Family kStep3Text, kGrok, kXverseMoe, kArctic, kSmallThinker;
 // looped_decoders.cpp, dory.cpp
 extern const Family kOuro, kDory, kRaven;
+// mimo.cpp, deepseek_v41.cpp
+extern const Family kNaiveN05, kDeepseekV41;
 // Each in a file of its own name.
 extern const Family kLongcatNgram, kMinicpmSala, kJetNemotron, kPlamo2, kPhi4Flash, kGigachat35, kRwkv6,
     kRwkv7;

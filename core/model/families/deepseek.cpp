@@ -230,7 +230,7 @@ LatentAttention read_latent_attention(ConfigReader& config, const Decoder& d, co
 
 Indexer read_indexer(ConfigReader& config, std::uint64_t heads) {
   return {config.size("index_n_heads", heads), config.size("index_head_dim", 128),
-          config.size("index_topk", 2048).value()};
+          config.size("index_topk|index_top_k", 2048).value()};
 }
 
 void Indexer::note(AttentionGeometry& g) const {

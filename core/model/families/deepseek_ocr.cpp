@@ -90,7 +90,9 @@ Quantity add_deep_sam(const ModelConfig& vision, ModuleTree& tree, std::uint64_t
   const ModelConfig none = vision.document_only();
   ConfigReader sam(part ? *part : none, "vision_config");
   std::vector<std::uint64_t> down = {512, last_default};
-  if (part) down = sam.numbers("downsample_channels").value_or(down);
+  // Its own code takes no size of the last convolution from "width": DeepSeek-OCR-2's says 1024 and means 896.
+  const bool own_code = vision.section("width").has_value();
+  if (part && !own_code) down = sam.numbers("downsample_channels").value_or(down);
   sam.require(down.size() == 2 && down[0] > 0 && down[1] > 0, "downsample_channels are not two");
   Module tower = part ? deep_sam_tower(sam, "model.sam_model") : Module{};
   sam.require(part.has_value(), "vision_config tells nothing of SAM (sam_vit_b, sam_config)");

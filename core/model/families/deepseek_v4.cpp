@@ -7,24 +7,15 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/all.h"
-#include "core/model/families/deepseek.h"
+#include "core/model/families/deepseek_v4.h"
 #include "core/model/families/forward.h"
 
 namespace assay::families {
-namespace {
 
 using namespace blocks;
 
-struct Sizes {
-  Decoder d;
-  Quantity q_rank, groups, group_rank, streams;
-  Indexer indexer;
-  Mixture mixture;
-};
-
-void add_plain(Module& module, const std::string& name, const Quantity& in, const Quantity& out, Role role,
-               bool quantizable = true, Partition partition = Partition::replicated,
-               std::uint64_t units = 0) {
+void add_v4_linear(Module& module, const std::string& name, const Quantity& in, const Quantity& out,
+                   Role role, bool quantizable, Partition partition, std::uint64_t units) {
   add_linear(module, {.name = name,
                       .in = in,
                       .out = out,
@@ -35,51 +26,30 @@ void add_plain(Module& module, const std::string& name, const Quantity& in, cons
                       .quantizable = quantizable});
 }
 
-// An entry for `ratio` tokens: norm(Σ softmax(wgate(x) + ape) · wkv(x)). At ratio 4 windows overlap, and there are two of
-// each.
-Module compressor(const Quantity& hidden, const Quantity& width, std::uint64_t ratio) {
-  Module module{"compressor", "compressor", {}, {}, {}};
-  const Quantity wide = ratio == 4 ? Quantity(2) * width : width;
-  add_plain(module, "wkv", hidden, wide, Role::compressor, false);
-  add_plain(module, "wgate", hidden, wide, Role::compressor, false);
-  module.tensors.push_back(parameter("ape", {Quantity(ratio), wide}, Role::compressor, Part::attention));
-  add_norm(module, "norm", width, Role::compressor, false, Part::attention);
-  return module;
-}
-
-Module attention_of(const Sizes& s, std::uint64_t ratio) {
+Module v4_attention(const V4Sizes& s) {
   const Decoder& d = s.d;
   const std::uint64_t heads = d.heads.value();
   Module module{"attn", "attention (shared keys and values)", {}, {}, {}};
   Module own{"", "queries, keys, output", {}, {}, {}};
-  add_plain(own, "wq_a", d.hidden, s.q_rank, Role::q_a);
+  add_v4_linear(own, "wq_a", d.hidden, s.q_rank, Role::q_a);
   add_norm(own, "q_norm", s.q_rank, Role::q_a_norm, false, Part::attention);
-  add_plain(own, "wq_b", s.q_rank, d.heads * d.head_dim, Role::q_b, true, Partition::columns, heads);
-  add_plain(own, "wkv", d.hidden, d.head_dim, Role::kv_a);
+  add_v4_linear(own, "wq_b", s.q_rank, d.heads * d.head_dim, Role::q_b, true, Partition::columns, heads);
+  add_v4_linear(own, "wkv", d.hidden, d.head_dim, Role::kv_a);
   add_norm(own, "kv_norm", d.head_dim, Role::kv_a_norm, false, Part::attention);
   const Quantity per_group("heads × head_dim / o_groups", (d.heads * d.head_dim).value() / s.groups.value());
-  add_plain(own, "wo_a", per_group, s.groups * s.group_rank, Role::attention_output, true, Partition::columns,
-            s.groups.value());
-  add_plain(own, "wo_b", s.groups * s.group_rank, d.hidden, Role::attention_output, true, Partition::rows,
-            s.groups.value());
+  add_v4_linear(own, "wo_a", per_group, s.groups * s.group_rank, Role::attention_output, true,
+                Partition::columns, s.groups.value());
+  add_v4_linear(own, "wo_b", s.groups * s.group_rank, d.hidden, Role::attention_output, true, Partition::rows,
+                s.groups.value());
   TensorSpec sink = parameter("attn_sink", {d.heads}, Role::sinks, Part::attention);
   sink.parallel = {Partition::columns, 0, {{Role::sinks, heads, heads}}};
   own.tensors.push_back(std::move(sink));
   module.children.push_back(std::move(own));
-  if (ratio == 0) return module;
-  module.children.push_back(compressor(d.hidden, d.head_dim, ratio));
-  if (ratio != 4) return module;
-  Module indexer{"indexer", "sparse attention indexer", {}, {}, {}};
-  add_plain(indexer, "wq_b", s.q_rank, s.indexer.heads * s.indexer.head_dim, Role::indexer_q);
-  add_plain(indexer, "weights_proj", d.hidden, s.indexer.heads, Role::indexer_weights, false);
-  indexer.children = {compressor(d.hidden, s.indexer.head_dim, ratio)};
-  module.children.push_back(std::move(indexer));
   return module;
 }
 
-// Which streams a block reads, and how its output and the streams are mixed: (2 + m) m coefficients out of all m streams.
-void add_streams(Module& module, const std::string& name, const Quantity& coefficients, std::uint64_t scales,
-                 const Sizes& s) {
+void add_v4_streams(Module& module, const std::string& name, const Quantity& coefficients,
+                    std::uint64_t scales, const V4Sizes& s) {
   for (const auto& [what, shape] :
        {std::pair{"_fn", std::vector<Quantity>{coefficients, s.streams * s.d.hidden}},
         {"_base", {coefficients}},
@@ -87,26 +57,16 @@ void add_streams(Module& module, const std::string& name, const Quantity& coeffi
     module.tensors.push_back(parameter(name + what, shape, Role::residual_mix, Part::norm));
 }
 
-Module experts_of(const Sizes& s, bool hashed) {
-  Mixture m = s.mixture;
-  if (hashed) m.correction.clear();
-  Module module = mixture(m);
-  // Whole numbers, no weights: checkpoints hold them.
-  if (hashed) add_buffer(module.children[0], "gate.tid2eid", {s.d.vocabulary.value(), m.experts.active});
-  return module;
-}
-
-void fill_layer(Module& layer, const Sizes& s, std::uint64_t ratio, bool hashed) {
+void add_v4_frame(Module& layer, const V4Sizes& s) {
   const Quantity m = s.streams, coefficients = (Quantity(2) + m) * m;
   add_norm(layer, "attn_norm", s.d.hidden, Role::input_norm);
   add_norm(layer, "ffn_norm", s.d.hidden, Role::pre_feedforward_norm);
-  add_streams(layer, "hc_attn", coefficients, 3, s);
-  add_streams(layer, "hc_ffn", coefficients, 3, s);
-  layer.children = {attention_of(s, ratio), experts_of(s, hashed)};
+  add_v4_streams(layer, "hc_attn", coefficients, 3, s);
+  add_v4_streams(layer, "hc_ffn", coefficients, 3, s);
 }
 
-Sizes read_v4_sizes(ConfigReader& config, ModuleTree& tree) {
-  Sizes s;
+V4Sizes read_v4_sizes(ConfigReader& config, ModuleTree& tree) {
+  V4Sizes s;
   s.d = read_decoder(config, tree,
                      {.vocabulary = 129280,
                       .hidden = 4096,
@@ -133,6 +93,58 @@ Sizes read_v4_sizes(ConfigReader& config, ModuleTree& tree) {
   return s;
 }
 
+AttentionGeometry v4_cache(const V4Sizes& s, std::uint64_t ratio, std::vector<std::uint64_t> where,
+                           std::uint64_t window) {
+  AttentionGeometry g = geometry(s.d.attention(), std::move(where), window);
+  g.keys_are_values = true;
+  g.compressed = ratio;
+  if (ratio == 4) s.indexer.note(g);
+  return g;
+}
+
+namespace {
+
+// An entry for `ratio` tokens: norm(Σ softmax(wgate(x) + ape) · wkv(x)). At ratio 4 windows overlap, and there are two of
+// each.
+Module compressor(const Quantity& hidden, const Quantity& width, std::uint64_t ratio) {
+  Module module{"compressor", "compressor", {}, {}, {}};
+  const Quantity wide = ratio == 4 ? Quantity(2) * width : width;
+  add_v4_linear(module, "wkv", hidden, wide, Role::compressor, false);
+  add_v4_linear(module, "wgate", hidden, wide, Role::compressor, false);
+  module.tensors.push_back(parameter("ape", {Quantity(ratio), wide}, Role::compressor, Part::attention));
+  add_norm(module, "norm", width, Role::compressor, false, Part::attention);
+  return module;
+}
+
+// Behind the window, an entry for `ratio` tokens; at ratio 4 an indexer picks among them.
+Module attention_of(const V4Sizes& s, std::uint64_t ratio) {
+  const Decoder& d = s.d;
+  Module module = v4_attention(s);
+  if (ratio == 0) return module;
+  module.children.push_back(compressor(d.hidden, d.head_dim, ratio));
+  if (ratio != 4) return module;
+  Module indexer{"indexer", "sparse attention indexer", {}, {}, {}};
+  add_v4_linear(indexer, "wq_b", s.q_rank, s.indexer.heads * s.indexer.head_dim, Role::indexer_q);
+  add_v4_linear(indexer, "weights_proj", d.hidden, s.indexer.heads, Role::indexer_weights, false);
+  indexer.children = {compressor(d.hidden, s.indexer.head_dim, ratio)};
+  module.children.push_back(std::move(indexer));
+  return module;
+}
+
+Module experts_of(const V4Sizes& s, bool hashed) {
+  Mixture m = s.mixture;
+  if (hashed) m.correction.clear();
+  Module module = mixture(m);
+  // Whole numbers, no weights: checkpoints hold them.
+  if (hashed) add_buffer(module.children[0], "gate.tid2eid", {s.d.vocabulary.value(), m.experts.active});
+  return module;
+}
+
+void fill_layer(Module& layer, const V4Sizes& s, std::uint64_t ratio, bool hashed) {
+  add_v4_frame(layer, s);
+  layer.children = {attention_of(s, ratio), experts_of(s, hashed)};
+}
+
 // 0: the window alone; 4, with an indexer that picks entries; 128. The list goes on with the MTP layers.
 std::vector<std::uint64_t> read_ratios(ConfigReader& config, const Decoder& d, std::uint64_t predicted) {
   if (auto listed = config.numbers("compress_ratios")) {
@@ -155,16 +167,7 @@ std::vector<std::uint64_t> read_ratios(ConfigReader& config, const Decoder& d, s
   return ratios;
 }
 
-AttentionGeometry cache_of(const Sizes& s, std::uint64_t ratio, std::vector<std::uint64_t> where,
-                           std::uint64_t window) {
-  AttentionGeometry g = geometry(s.d.attention(), std::move(where), window);
-  g.keys_are_values = true;
-  g.compressed = ratio;
-  if (ratio == 4) s.indexer.note(g);
-  return g;
-}
-
-void add_prediction(ModuleTree& tree, const Sizes& s, const std::vector<std::uint64_t>& ratios,
+void add_prediction(ModuleTree& tree, const V4Sizes& s, const std::vector<std::uint64_t>& ratios,
                     std::uint64_t window) {
   const std::uint64_t first = s.d.layers.value();
   const auto ratio_of = [&](std::uint64_t j) { return ratios[first + j]; };
@@ -183,13 +186,13 @@ void add_prediction(ModuleTree& tree, const Sizes& s, const std::vector<std::uin
         add_norm(own, "enorm", s.d.hidden, Role::mtp_embedding_norm, false, Part::mtp);
         add_norm(own, "hnorm", s.d.hidden, Role::mtp_hidden_norm, false, Part::mtp);
         add_norm(own, "norm", s.d.hidden, Role::final_norm, false, Part::mtp);
-        add_streams(own, "hc_head", s.streams, 1, s);
+        add_v4_streams(own, "hc_head", s.streams, 1, s);
         layer.children.push_back(std::move(own));
       });
   for (Module& group : groups) {
     std::vector<std::uint64_t> where;
     for (const std::uint64_t j : group.repeat.indices) where.push_back(first + j);
-    tree.mtp_attention.push_back(cache_of(s, ratio_of(group.repeat.indices[0]), std::move(where), window));
+    tree.mtp_attention.push_back(v4_cache(s, ratio_of(group.repeat.indices[0]), std::move(where), window));
     tree.mtp.push_back(std::move(group));
   }
 }
@@ -202,9 +205,18 @@ std::function<bool(std::uint64_t)> hashed_layers(ConfigReader& config, const Qua
   return [hashes](std::uint64_t i) { return i < hashes; };
 }
 
+// num_nextn_predict_layers still says 1: compress_ratios goes on with each of them, or there are three.
+std::uint64_t drafting_layers(ConfigReader& config, const Decoder& d) {
+  const auto listed = config.numbers("compress_ratios");
+  const std::uint64_t further = listed ? listed->size() - d.layers.value() : 0;
+  const std::uint64_t count = further > 0 ? further : config.optional_number("n_mtp_layers").value_or(3);
+  config.require(count <= 64, fmt::format("{} layers that draft: no model has so many", count));
+  return count;
+}
+
 void describe_v4(ConfigReader& config, ModuleTree& tree) {
-  const Sizes s = read_v4_sizes(config, tree);
-  const std::uint64_t predicted = read_mtp_layers(config, 1);
+  const V4Sizes s = read_v4_sizes(config, tree);
+  const std::uint64_t predicted = drafts(config) ? 0 : read_mtp_layers(config, 1);
   const auto ratios = read_ratios(config, s.d, predicted);
   for (const std::uint64_t ratio : ratios)
     config.require(ratio <= 65536,
@@ -220,16 +232,23 @@ void describe_v4(ConfigReader& config, ModuleTree& tree) {
       [&](Module& layer, std::uint64_t i) { fill_layer(layer, s, ratios[i], is_hashed(i)); });
   add_frame(tree, s.d, groups, {.embedding = "embed", .final_norm = "norm", .head = "head"});
   Module streams{"", "mix of the streams", {}, {}, {}};
-  add_streams(streams, "hc_head", s.streams, 1, s);
+  add_v4_streams(streams, "hc_head", s.streams, 1, s);
   tree.modules.insert(tree.modules.end() - 2, std::move(streams));
   std::vector<std::uint64_t> kinds(ratios.begin(),
                                    ratios.begin() + static_cast<std::ptrdiff_t>(s.d.layers.value()));
   std::sort(kinds.begin(), kinds.end());
   kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
   for (const std::uint64_t ratio : kinds)
-    tree.attention.push_back(cache_of(
+    tree.attention.push_back(v4_cache(
         s, ratio, layers_where(s.d.layers, [&](std::uint64_t i) { return ratios[i] == ratio; }), window));
   add_prediction(tree, s, ratios, window);
+  if (drafts(config))
+    add_drafting(config, tree, s,
+                 {.count = drafting_layers(config, s.d),
+                  .experts = experts_of(s, false),
+                  .mixes_streams = true,
+                  .looked_up = "markov_w1",
+                  .predicted = "markov_w2"});
 }
 
 // One rope for layers with the window alone, one for those that compress: YaRN, whose cos and sin DeepSeek's code does not

@@ -1,7 +1,10 @@
 // MiMo-7B: Qwen2 with layers for multi-token prediction. MiMo-V2-Flash: windows in most layers, which have heads of
 // their own and sinks, values narrower than keys, DeepSeek-V3's experts, three dense layers for prediction.
+// Naive-N0.5-Flash: that with an indexer where a layer sees all, and nothing that predicts.
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
+#include "core/model/families/all_hub.h"
+#include "core/model/families/deepseek.h"
 #include "core/model/families/mixture_forward.h"
 
 namespace assay::families {
@@ -76,9 +79,8 @@ std::function<bool(std::uint64_t)> experts_in(ConfigReader& config, const Quanti
 }
 
 void add_prediction(ConfigReader& config, ModuleTree& tree, const Decoder& d, const HeadAttention& a,
-                    std::uint64_t window) {
-  // The repositories hold three, and no key of the config says so.
-  const std::uint64_t count = read_mtp_layers(config, 3);
+                    std::uint64_t window, std::uint64_t class_default) {
+  const std::uint64_t count = read_mtp_layers(config, class_default);
   if (count == 0) return;
   Module layer = layers("model.mtp.layers.{layer}", "multi-token prediction", all_layers(Quantity(count)));
   add_norm(layer, "input_layernorm", d.hidden, Role::input_norm);
@@ -88,7 +90,32 @@ void add_prediction(ConfigReader& config, ModuleTree& tree, const Decoder& d, co
   tree.mtp_attention.push_back(geometry(a, layers_after(d.layers, count), window));
 }
 
-void describe_mimo_v2(ConfigReader& config, ModuleTree& tree) {
+// What chooses keys for a query, out of the hidden state (modeling_naive_n05_flash.py).
+Module key_indexer(const Quantity& hidden, const Indexer& i) {
+  Module module{"indexer", "sparse attention indexer", {}, {}, {}};
+  const auto add = [&](const std::string& name, const Quantity& out, Role role, bool quantizable) {
+    add_linear(module, {.name = name,
+                        .in = hidden,
+                        .out = out,
+                        .role = role,
+                        .part = Part::attention,
+                        .quantizable = quantizable});
+  };
+  add("wq", i.heads * i.head_dim, Role::indexer_q, true);
+  add("wk", i.head_dim, Role::indexer_k, true);
+  add_norm(module, "k_norm", i.head_dim, Role::indexer_k_norm, true, Part::attention);
+  add("weights_proj", i.heads, Role::indexer_weights, false);
+  return module;
+}
+
+// sliding_window_size counts the tokens before a query, sliding_window the query as well.
+std::uint64_t mimo_window(ConfigReader& config) {
+  return config.has("sliding_window_size") && !config.is_null("sliding_window_size")
+             ? config.size("sliding_window_size").value() + 1
+             : config.size("sliding_window", 129).value();
+}
+
+void describe_with_windows(ConfigReader& config, ModuleTree& tree, bool indexed) {
   const Decoder d = read_decoder(config, tree,
                                  {.vocabulary = 152576,
                                   .hidden = 4096,
@@ -105,6 +132,12 @@ void describe_mimo_v2(ConfigReader& config, ModuleTree& tree) {
   const std::uint64_t shared = config.optional_number("n_shared_experts").value_or(0);
   if (shared > 0) m.shared_width = Quantity("n_shared_experts", shared) * m.expert_width;
   const auto is_windowed = windows(config, d.layers), is_sparse = experts_in(config, d.layers);
+  Module sees_all = attention(k.full);
+  std::optional<Indexer> index;
+  if (indexed) {
+    index = read_indexer(config, 16);
+    sees_all.children.push_back(key_indexer(d.hidden, *index));
+  }
   const auto groups = group_layers(
       "model.layers.{layer}", d.layers,
       [&](std::uint64_t i) {
@@ -113,30 +146,40 @@ void describe_mimo_v2(ConfigReader& config, ModuleTree& tree) {
       },
       [&](Module& layer, std::uint64_t i) {
         add_pre_norms(layer, d.hidden);
-        layer.children = {attention(is_windowed(i) ? k.windowed : k.full),
+        layer.children = {is_windowed(i) ? attention(k.windowed) : sees_all,
                           is_sparse(i) ? mixture(m) : gated_mlp(d.mlp())};
       });
   add_frame(tree, d, groups);
-  // sliding_window_size counts the tokens before a query, sliding_window the query as well.
-  const std::uint64_t window = config.has("sliding_window_size") && !config.is_null("sliding_window_size")
-                                   ? config.size("sliding_window_size").value() + 1
-                                   : config.size("sliding_window", 129).value();
+  const std::uint64_t window = indexed ? config.size("sliding_window", 128).value() : mimo_window(config);
   const auto windowed = layers_where(d.layers, is_windowed);
   const auto full = layers_where(d.layers, [&](std::uint64_t i) { return !is_windowed(i); });
   if (!full.empty()) tree.attention.push_back(geometry(k.full, full));
+  if (!full.empty() && index) index->note(tree.attention.back());
   if (!windowed.empty()) tree.attention.push_back(geometry(k.windowed, windowed, window));
-  add_prediction(config, tree, d, k.windowed, window);
+  // Of MiMo the repositories hold three, and no key of the config says so.
+  add_prediction(config, tree, d, k.windowed, window, indexed ? 0 : 3);
+}
+
+void describe_mimo_v2(ConfigReader& config, ModuleTree& tree) {
+  describe_with_windows(config, tree, false);
+}
+void describe_naive(ConfigReader& config, ModuleTree& tree) {
+  describe_with_windows(config, tree, true);
 }
 
 constexpr std::string_view kMimoArchitectures[] = {"MiMoForCausalLM"};
 constexpr std::string_view kMimoTypes[] = {"mimo"};
 constexpr std::string_view kMimoV2Architectures[] = {"MiMoV2FlashForCausalLM", "MiMoV2ForCausalLM"};
 constexpr std::string_view kMimoV2Types[] = {"mimo_v2_flash"};
+constexpr std::string_view kNaiveArchitectures[] = {"NaiveN05FlashForCausalLM"};
+constexpr std::string_view kNaiveTypes[] = {"naive_n05_flash"};
 
 }  // namespace
 
 const Family kMimo = {"mimo", "MiMo-7B", kMimoArchitectures, kMimoTypes, {}, describe_mimo, forward_mimo};
 const Family kMimoV2 = {"mimo_v2_flash",  "MiMo-V2-Flash", kMimoV2Architectures, kMimoV2Types, {},
                         describe_mimo_v2, forward_mimo_v2};
+const Family kNaiveN05 = {
+    "naive_n05_flash", "Naive-N0.5-Flash", kNaiveArchitectures, kNaiveTypes, {}, describe_naive, nullptr};
 
 }  // namespace assay::families

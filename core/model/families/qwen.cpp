@@ -2,11 +2,51 @@
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
 #include "core/model/families/own_code_2023_forward.h"
+#include "core/model/families/sighted_parts.h"
+#include "core/model/families/towers.h"
+#include "core/model/tower_blocks.h"
 
 namespace assay::families {
 namespace {
 
 using namespace blocks;
+
+// Qwen-VL (modeling_qwen.py's visual.py): CLIP's blocks, and 256 queries that attend to what these make of an image.
+void add_visual(ConfigReader& config, ModuleTree& tree) {
+  constexpr std::uint64_t kPlaces = 256;
+  TowerConfig visual(config, tree, "visual");
+  if (!visual) return;
+  const Quantity width = visual->size("width", 1664), patch = visual->size("patch_size", 14);
+  const Quantity out = visual->size("output_dim", 4096), queries = visual->size("n_queries", 256);
+  const Quantity wide("width × mlp_ratio",
+                      static_cast<std::uint64_t>(static_cast<double>(width.value()) *
+                                                 visual->real("mlp_ratio", 4.9231, 1e-3, 1024)));
+  Module tower{"transformer.visual", "vision tower", {}, {}, {}};
+  Tower(tower, Part::vision)
+      .tensor("conv1.weight", {width, 3, patch, patch})
+      .tensor("positional_embedding", {kPlaces, width})
+      .norm("ln_pre", width, true)
+      .norm("ln_post", out, true)
+      .tensor("proj", {out, out});
+  EncoderBlock block{width, wide};
+  block.norm1 = "ln_1", block.norm2 = "ln_2";
+  block.qkv = "attn.in_proj", block.o = "attn.out_proj";
+  block.up = "mlp.c_fc", block.down = "mlp.c_proj";
+  Module pool{"attn_pool", "queries", {}, {}, {}};
+  Tower asks(pool, Part::projector);
+  asks.tensor("query", {queries, out})
+      .tensor("pos_embed", {queries, out})
+      .norm("ln_q", out, true)
+      .norm("ln_kv", out, true)
+      .tensor("attn.in_proj_weight", {Quantity(3) * out, out})
+      .tensor("attn.in_proj_bias", {Quantity(3) * out})
+      .matrix("attn.out_proj", out, out, true);
+  if (width.value() != out.value()) asks.matrix("kv_proj", width, out, false);
+  tower.children = {encoder_blocks("transformer.resblocks.{layer}", read_layers(*visual, "layers", 48), block,
+                                   Part::vision),
+                    std::move(pool)};
+  add_tower(tree, std::move(tower));
+}
 
 void describe_qwen(ConfigReader& config, ModuleTree& tree) {
   Decoder d = read_decoder(
@@ -34,6 +74,7 @@ void describe_qwen(ConfigReader& config, ModuleTree& tree) {
   add_frame(tree, d, {layer},
             {.embedding = "transformer.wte", .final_norm = "transformer.ln_f", .head = "lm_head"});
   tree.attention.push_back(geometry(a, all_layers(d.layers)));
+  add_visual(config, tree);
 }
 
 constexpr std::string_view kQwenArchitectures[] = {"QWenLMHeadModel"};

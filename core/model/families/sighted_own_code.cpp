@@ -18,6 +18,10 @@ constexpr Names kInternS1Pro[] = {"InternS1ProForConditionalGeneration"},
 constexpr Names kInternS2[] = {"InternS2PreviewForConditionalGeneration"},
                 kInternS2Types[] = {"intern_s2_preview", "interns2_preview"};
 constexpr Names kKimiVl[] = {"KimiVLForConditionalGeneration"}, kKimiVlTypes[] = {"kimi_vl"};
+constexpr Names kLocate[] = {"LocateAnythingForConditionalGeneration"}, kLocateTypes[] = {"locateanything"};
+constexpr Names kLlavaOwn[] = {"LlavaLlamaForCausalLM", "LlavaMistralForCausalLM", "LlavaQwenForCausalLM",
+                               "LlavaQwen2ForCausalLM"},
+                kLlavaOwnTypes[] = {"llava_llama", "llava_mistral", "llava_qwen", "llava_qwen2"};
 constexpr Names kOpencua[] = {"OpenCUAForConditionalGeneration"}, kOpencuaTypes[] = {"opencua"};
 constexpr Names kKeye[] = {"KeyeForConditionalGeneration"}, kKeyeTypes[] = {"Keye"};
 constexpr Names kKeye15[] = {"KeyeVL1_5ForConditionalGeneration"}, kKeye15Types[] = {"KeyeVL1_5"};
@@ -77,6 +81,9 @@ constexpr Sighted kOwnCode[] = {
     {"Intern-S2", kInternS2, kInternS2Types, kBehindModel, kDocumentTies, add_intern_s2, "", "",
      text_is_qwen3_5_moe},
     {"Kimi-VL", kKimiVl, kKimiVlTypes, kBehindLanguage, kDocumentTies, add_kimi_vl},
+    {"LocateAnything", kLocate, kLocateTypes, kBehindLanguage, kDocumentTies, add_locate_anything},
+    {"LLaVA, as its own code saves it", kLlavaOwn, kLlavaOwnTypes, kAsAlone, kDocumentTies, add_llava_own, "",
+     "", llava_own_text},
     {"OpenCUA", kOpencua, kOpencuaTypes, kBehindLanguage, kDocumentTies, add_opencua, "", "", text_is_qwen2},
     {"Keye-VL", kKeye, kKeyeTypes, kAsAlone, kDocumentTies, add_keye, "", "", text_is_qwen3},
     {"Keye-VL 1.5", kKeye15, kKeye15Types, kAsAlone, kDocumentTies, add_keye_1_5, "", "", text_is_qwen3},

@@ -13,6 +13,7 @@ void add_intern_s1_pro(ConfigReader& document, ModuleTree& tree);
 void add_intern_s2(ConfigReader& document, ModuleTree& tree);
 // sighted_patches.cpp: towers over patches that are joined by fours before the projector.
 void add_kimi_vl(ConfigReader& document, ModuleTree& tree);
+void add_locate_anything(ConfigReader& document, ModuleTree& tree);
 void add_opencua(ConfigReader& document, ModuleTree& tree);
 void add_sarashina(ConfigReader& document, ModuleTree& tree);
 void add_keye(ConfigReader& document, ModuleTree& tree);
@@ -23,6 +24,9 @@ void add_onevision2(ConfigReader& document, ModuleTree& tree);
 void add_step_vl(ConfigReader& document, ModuleTree& tree);
 void add_isaac(ConfigReader& document, ModuleTree& tree);
 void add_moss_audio(ConfigReader& document, ModuleTree& tree);
+// sighted_llava.cpp
+std::string_view llava_own_text(const ModelConfig& config);
+void add_llava_own(ConfigReader& document, ModuleTree& tree);
 // sighted_kanana.cpp
 void add_kanana(ConfigReader& document, ModuleTree& tree);
 // sighted_pre_normed.cpp: LLaVA-OneVision's towers behind another projector.

@@ -20,6 +20,22 @@ void add_kimi_vl(ConfigReader& document, ModuleTree& tree) {
   add_tower(tree, std::move(projector));
 }
 
+// The same tower behind InternVL's projector.
+void add_locate_anything(ConfigReader& document, ModuleTree& tree) {
+  TowerConfig vision(document, tree, "vision_config");
+  if (!vision) return;
+  document.require(document.number("mlp_connector_layers", 2) == 2,
+                   "mlp_connector_layers: a projector of two matrices alone is described");
+  const Quantity joined = moonvit_joined(*vision), out = text_width(tree);
+  add_tower(tree, moonvit_tower(*vision, "vision_model"));
+  Module projector{"mlp1", "projector", {}, {}, {}};
+  Tower(projector, Part::projector)
+      .norm("0", joined, true)
+      .matrix("1", joined, out, true)
+      .matrix("3", out, out, true);
+  add_tower(tree, std::move(projector));
+}
+
 void add_opencua(ConfigReader& document, ModuleTree& tree) {
   add_qwen2_vision(document, tree, "vision_tower", true);
 }

@@ -141,12 +141,24 @@ void resolve_awq_group(StoredResolution& resolution, LogicalTensor& tensor, cons
   if (const auto out = take_qweight(resolution, tensor, group)) resolve_awq(resolution, tensor, *out);
 }
 
+// Codes, F16 scales and packed zero points, and no stored shape.
+WeightFormat configured_qweight(const QuantizationConfig& config) {
+  WeightFormat format = configured_grouped_int(config);
+  format.per_matrix_bytes = 0;
+  format.zero_bits = format.bits;
+  return format;
+}
+
+// Beside them the group of each input, which AutoRound leaves out.
 std::optional<WeightFormat> configured_gptq(const QuantizationConfig& config) {
-  return says(config, "gptq") ? std::optional(configured_grouped_int(config)) : std::nullopt;
+  if (!says(config, "gptq")) return std::nullopt;
+  WeightFormat format = configured_qweight(config);
+  if (!says(config, "auto-round")) format.input_bytes = 4;
+  return format;
 }
 
 std::optional<WeightFormat> configured_awq(const QuantizationConfig& config) {
-  return says(config, "awq") ? std::optional(configured_grouped_int(config)) : std::nullopt;
+  return says(config, "awq") ? std::optional(configured_qweight(config)) : std::nullopt;
 }
 
 }  // namespace

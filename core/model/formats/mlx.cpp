@@ -1,6 +1,9 @@
 // MLX: integers in `weight` beside `scales` and `biases`; or small floats beside `scales` alone.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "core/model/formats/all.h"
 #include "core/model/formats/words.h"
 #include "core/model/stored_checks.h"
@@ -80,9 +83,40 @@ void resolve_mlx(StoredResolution& resolution, LogicalTensor& tensor, const Stor
   resolve_mlx_float(resolution, tensor, group);
 }
 
+// mlx_lm writes no method: "quantization": {"group_size": 64, "bits": 4, "mode": "affine"}, the mode only lately.
+bool is_mlx(const QuantizationConfig& config) {
+  constexpr std::array<std::string_view, 5> kModes = {"", "affine", "mxfp4", "nvfp4", "mxfp8"};
+  const bool other = config.symmetric || config.activation_order || !config.groups.empty();
+  return config.method.empty() && config.bits && config.group_size && !other &&
+         std::find(kModes.begin(), kModes.end(), config.format) != kModes.end();
+}
+
+// A scale and a bias a group in the type of the weights; in the modes of small floats a byte.
+WeightFormat mlx_size(const std::string& mode, std::uint64_t bits, std::uint64_t group) {
+  const bool affine = mode.empty() || mode == "affine";
+  const std::string title = affine ? fmt::format("MLX INT{}, a scale and a bias each {}", bits, group)
+                                   : fmt::format("MLX {}, a scale each {}", mode, group);
+  WeightFormat format =
+      WeightFormat::in_blocks(affine ? fmt::format("mlx-int{}-g{}", bits, group) : "mlx-" + mode, title, bits,
+                              1, group, affine ? 4 : 1);
+  format.word_bytes = 4;
+  format.every_module = WeightFormat::EveryModule::with_routers;
+  return format;
+}
+
+std::optional<WeightFormat> configured_mlx(const QuantizationConfig& config) {
+  constexpr std::uint64_t kMostBits = 8;
+  if (!is_mlx(config) || *config.bits == 0 || *config.bits > kMostBits || *config.group_size == 0)
+    return std::nullopt;
+  return mlx_size(config.format, *config.bits, *config.group_size);
+}
+
 }  // namespace
 
-const StoredFormat kMlx = {
-    .name = "MLX", .endings = kMlxEndings, .claims = claims_mlx, .resolve = resolve_mlx};
+const StoredFormat kMlx = {.name = "MLX",
+                           .endings = kMlxEndings,
+                           .claims = claims_mlx,
+                           .resolve = resolve_mlx,
+                           .configured = configured_mlx};
 
 }  // namespace assay::formats

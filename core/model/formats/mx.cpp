@@ -75,7 +75,10 @@ std::vector<WeightFormat> mx_sizes() {
 }
 
 std::optional<WeightFormat> configured_mx(const QuantizationConfig& config) {
-  if (says(config, "mxfp8") || says(config, "MXFP8"))
+  // ModelOpt's groups name no format: eight bits of a float, a scale each 32.
+  const bool by_groups = !config.groups.empty() && config.groups.front().type == "float" &&
+                         config.groups.front().bits == 8 && config.groups.front().group_size == 32;
+  if (says(config, "mxfp8") || says(config, "MXFP8") || by_groups)
     return WeightFormat::in_blocks("mxfp8", "MXFP8 in blocks of 32", 8, 1, 32, 1);
   return says(config, "mxfp4") || says(config, "MXFP4") ? weight_format("mxfp4") : std::nullopt;
 }

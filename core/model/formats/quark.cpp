@@ -12,6 +12,7 @@
 
 #include "core/model/composed_tensor.h"
 #include "core/model/formats/all.h"
+#include "core/model/formats/words.h"
 #include "core/model/stored_checks.h"
 
 namespace assay::formats {
@@ -144,9 +145,25 @@ bool claims_quark(const StoredResolution& resolution, const LogicalTensor&, cons
   return group.plain && resolution.method() == "quark" && group.find("weight_zero_point") != nullptr;
 }
 
+// Small floats and small integers; what it stores as FP8 is told like that of others.
+std::optional<WeightFormat> configured_quark(const QuantizationConfig& config) {
+  if (config.method != "quark" || config.groups.empty()) return std::nullopt;
+  const QuantizationConfig::Group& all = config.groups.front();
+  if (all.type == "fp4" && all.strategy == "per_group" && all.group_size.value_or(32) == 32)
+    return WeightFormat::in_blocks("mxfp4", "MXFP4: FP4, an E8M0 scale each 32", 4, 1, 32, 1);
+  if (all.type != "int4" && all.type != "uint4") return std::nullopt;
+  WeightFormat format = grouped_int(4, all.group_size.value_or(0));
+  format.per_matrix_bytes = 0;
+  format.zero_bits = format.bits;
+  return format;
+}
+
 }  // namespace
 
-const StoredFormat kQuark = {
-    .name = "Quark", .methods = kQuarkMethods, .claims = claims_quark, .resolve = resolve_quark};
+const StoredFormat kQuark = {.name = "Quark",
+                             .methods = kQuarkMethods,
+                             .claims = claims_quark,
+                             .resolve = resolve_quark,
+                             .configured = configured_quark};
 
 }  // namespace assay::formats

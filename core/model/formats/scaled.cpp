@@ -142,6 +142,13 @@ std::vector<WeightFormat> scaled_sizes() {
           WeightFormat::in_blocks("int8-channel", "INT8, a scale each row", 8, 1, 0, 4)};
 }
 
+// compressed-tensors keeps the scales of rows in the type of the weights.
+WeightFormat by_row(std::string_view name, const QuantizationConfig& config) {
+  WeightFormat format = *weight_format(name);
+  if (config.method == "compressed-tensors") format.scale_bytes = 2;
+  return format;
+}
+
 // Without blocks: compressed-tensors says whether a scale serves a row or a matrix; FBGEMM's serve rows, those of
 // other releases a matrix.
 std::optional<WeightFormat> configured_scaled(const QuantizationConfig& config) {
@@ -151,10 +158,10 @@ std::optional<WeightFormat> configured_scaled(const QuantizationConfig& config) 
   if (says(config, "fp8") || says(config, "FP8") || says(config, "float")) {
     const bool by_rows = config.method == "fbgemm_fp8" ||
                          (!config.groups.empty() && config.groups.front().strategy == "channel");
-    if (by_rows) return weight_format("fp8-channel");
+    if (by_rows) return by_row("fp8-channel", config);
     return WeightFormat::in_blocks("fp8-tensor", "FP8, a scale each matrix", 8, 0, 0, 4);
   }
-  return said_bits(config) == 8 ? weight_format("int8-channel") : std::nullopt;
+  return said_bits(config) == 8 ? std::optional(by_row("int8-channel", config)) : std::nullopt;
 }
 
 // --- encoding ----------------------------------------------------------------------------------------------

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
+#include "core/formats/json.h"
 #include "core/model/config.h"
 #include "core/model/formats/format.h"
 #include "core/system/text.h"
@@ -63,6 +65,62 @@ WeightFormat joined(std::vector<MixedFormat> mixed) {
   for (std::size_t i = 1; i < mixed.size(); ++i) format.title += "; " + mixed[i].format.title;
   format.mixed = std::make_shared<const std::vector<MixedFormat>>(std::move(mixed));
   return format;
+}
+
+// What MLX calls a module, and the names that published checkpoints have for it.
+std::vector<std::string> spellings(std::string name) {
+  constexpr std::string_view kStacked = ".switch_mlp.", kBody = "language_model.model.",
+                             kHead = "language_model.lm_head";
+  if (const auto at = name.find(kStacked); at != std::string::npos)
+    name.replace(at, kStacked.size(), ".experts.*.");
+  std::vector<std::string> all = {name};
+  if (name.starts_with(kBody)) {
+    all.push_back("model." + name.substr(kBody.size()));
+    all.push_back("model.language_model." + name.substr(kBody.size()));
+  }
+  if (name == kHead) all.emplace_back("lm_head");
+  return all;
+}
+
+// Modules with bits and a group of their own, beside one form for all others; 16 bits are none.
+void set_apart(WeightFormat& format, const QuantizationConfig& config, std::vector<std::string>& ignored) {
+  using Size = std::pair<std::uint64_t, std::uint64_t>;
+  std::map<Size, std::vector<std::string>> by_size;
+  for (const QuantizationConfig::Group& module : config.modules) {
+    if (!module.bits) continue;
+    auto& names = *module.bits >= 16 ? ignored : by_size[{*module.bits, module.group_size.value_or(0)}];
+    for (std::string& name : spellings(module.name)) names.push_back(std::move(name));
+  }
+  std::vector<MixedFormat> apart;
+  for (const auto& [size, names] : by_size) {
+    QuantizationConfig alone;
+    alone.method = config.method;
+    alone.format = config.format;
+    alone.symmetric = config.symmetric;
+    alone.bits = size.first;
+    if (size.second > 0) alone.group_size = size.second;
+    if (auto own = quantized(alone)) apart.push_back({ModulePatterns(names), *own});
+  }
+  if (apart.empty()) return;
+  format.mixed = std::make_shared<const std::vector<MixedFormat>>(std::move(apart));
+  format.mixed_beside = true;
+}
+
+// DeepSeek V4 says beside its FP8 blocks that experts are FP4, V4.1 among them. Scales are powers of two, a byte each.
+void set_experts(WeightFormat& format, const ModelConfig& config) {
+  std::string type = config.quantization()->experts;
+  for (const ParsedJson* object : {&config.text(), &config.document()}) {
+    const auto found = object->is_object() ? object->find("expert_dtype") : object->end();
+    if (type.empty() && found != object->end() && found->is_string()) type = found->get<std::string>();
+  }
+  if (type != "fp4" || format.name != "fp8-block") return;
+  const WeightFormat experts = WeightFormat::in_blocks("mxfp4", "MXFP4", 4, 1, 32, 1);
+  const WeightFormat rows = WeightFormat::in_blocks("mxfp8", "MXFP8", 8, 1, 32, 1);  // of n-grams
+  format.scale_bytes = 1;
+  format.title += "; experts in MXFP4";
+  format.mixed = std::make_shared<const std::vector<MixedFormat>>(std::vector<MixedFormat>{
+      {ModulePatterns({"*.experts.*"}), experts}, {ModulePatterns({"*.engram.embed"}), rows}});
+  format.mixed_beside = true;
 }
 
 const QuantizationConfig::Group& first_group(const QuantizationConfig& config) {
@@ -143,8 +201,14 @@ WeightFormat configured_format(const ModelConfig& config) {
                                  escape_for_terminal(quantization->method));
   }
   format->plain_bytes = otherwise.plain_bytes;
-  if (!quantization->ignored.empty())
-    format->ignored = std::make_shared<const ModulePatterns>(quantization->ignored);
+  std::vector<std::string> ignored = quantization->ignored;
+  if (!format->mixed) set_apart(*format, *quantization, ignored);
+  if (!format->mixed) set_experts(*format, config);
+  if (!ignored.empty()) format->ignored = std::make_shared<const ModulePatterns>(ignored);
+  // DeepSeek and its kin hold what chooses experts as a bare parameter, which MLX's quantization passes by.
+  using Every = WeightFormat::EveryModule;
+  if (format->every_module == Every::with_routers && config.text().contains("n_routed_experts"))
+    format->every_module = Every::without_routers;
   return *format;
 }
 

@@ -45,6 +45,17 @@ GgufPart gguf_part(Role role, std::string_view name) {
   return {role};
 }
 
+// Families that are computed from a GGUF's own names and orders of rows, as llama.cpp has them: the first to be, before
+// GGUFs could be seen as checkpoints.
+constexpr std::string_view kTakenAsStored[] = {
+    "llama",       "mistral",     "mixtral",  "qwen2",        "qwen3",       "qwen3_moe",
+    "deepseek_v2", "deepseek_v3", "kimi_k2",  "gemma2",       "gemma3",      "phi3",
+    "olmo2",       "gpt2",        "gpt_oss",  "minicpm3"};
+
+bool is_taken_as_stored(const ModuleTree& tree) {
+  return std::find(std::begin(kTakenAsStored), std::end(kTakenAsStored), tree.family) != std::end(kTakenAsStored);
+}
+
 // Of each tensor, how many of its role stand before it in the same module: WeightKey::half.
 std::map<const TensorSpec*, int> numbers_of_role(const ModuleTree& tree) {
   std::map<const TensorSpec*, int> numbers;
@@ -75,6 +86,7 @@ Weights::Weights(const std::filesystem::path& path, int jobs, WeightShares* shar
     : shares_(shares), checkpoint_(open_checkpoint(path, jobs)) {
   throw_first_error(checkpoint_.findings, path);
   DescribedModel said = describe_model(checkpoint_);
+  as_checkpoint_ = from_gguf() && !is_taken_as_stored(said.tree);
   config_ = std::move(said.config);
   tree_ = in_layout_of(std::move(said.tree), checkpoint_);
   const Reconciliation reconciled = reconcile(tree_, *config_, checkpoint_);
@@ -83,7 +95,10 @@ Weights::Weights(const std::filesystem::path& path, int jobs, WeightShares* shar
                                    reconciled.shards_told))
         .in(path);
   throw_first_error(without_declarations(reconciled.findings), path);
-  stored_ = find_stored(checkpoint_, config_->quantization());
+  if (as_checkpoint_)
+    see_as_checkpoint();
+  else
+    stored_ = find_stored(checkpoint_, config_->quantization());
   throw_first_error(stored_.findings, path);
   reader_ = std::make_unique<CheckpointReader>(checkpoint_);
   for (const CheckpointFile& file : checkpoint_.files) files_.emplace_back(file.path);
@@ -91,6 +106,14 @@ Weights::Weights(const std::filesystem::path& path, int jobs, WeightShares* shar
     stored_readers_.push_back(std::make_unique<StoredReader>(*reader_, tensor));
   from_gguf() ? index_gguf() : index_safetensors();
   if (shares_ != nullptr) tree_of_rank_ = shares_->tree_of_rank(tree_);
+}
+
+void Weights::see_as_checkpoint() {
+  GgufAsCheckpoint seen = gguf_as_checkpoint(checkpoint_);
+  config_ = std::move(seen.config);
+  tree_ = std::move(seen.tree);
+  stored_ = std::move(seen.stored);
+  seen_ = std::move(seen.seen);
 }
 
 void Weights::index_safetensors() {
@@ -105,14 +128,16 @@ void Weights::index_safetensors() {
     // Layers of multi-token prediction come after the main ones, however they are numbered; so does what stands around them.
     const bool shifted = found->mtp && (from_zero || found->indices.layer < tree_.layers);
     const std::size_t layer = found->indices.layer + (shifted ? tree_.layers : 0);
-    Entry& entry = entries_[{static_cast<int>(spec.role), static_cast<int>(spec.part), layer, spec.bias,
-                             number == numbers.end() ? 0 : number->second}];
+    const auto& seen = seen_.empty() ? std::nullopt : seen_[i];
+    Entry& entry = entries_[{static_cast<int>(seen ? seen->role : spec.role), static_cast<int>(spec.part), layer,
+                             spec.bias, number == numbers.end() ? 0 : number->second}];
     entry.spec = &spec;
     // MXFP4 experts are stored [out, in], whatever the order of the floats they stand for.
     const StoredForm& form = stored_.tensors[i].form;
     entry.input_major = spec.input_major && (form.kind != FormKind::fp4 || form.transposed);
     entry.experts_are_rows = spec.stacked != 0 && spec.bias;
-    if (spec.stacked != 0 && !spec.bias && spec.shape.size() == 2)
+    if (seen) entry.input_major = seen->input_major;
+    if (!seen && spec.stacked != 0 && !spec.bias && spec.shape.size() == 2)
       entry.rows_of_expert = spec.shape[0] / spec.stacked;
     const bool of_experts =
         spec.part == Part::routed_expert || spec.name.find("{expert}") != std::string::npos;

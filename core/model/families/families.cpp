@@ -417,8 +417,20 @@ const GgufRules& gguf_rules(const GgufFamily& family) {
   return kNone;
 }
 
+bool is_mirrored(const GgufFamily& family) {
+  const GgufRules& rules = gguf_rules(family);
+  return rules.keys_of != GgufRules::Keys::table && !contains(kReadBack, family.family) && rules.lost.empty();
+}
+
+bool is_told_by_keys(std::string_view architecture) {
+  return std::any_of(std::begin(kFamilies), std::end(kFamilies), [&](const Family* family) {
+    return contains(family->gguf_architectures, architecture);
+  });
+}
+
 bool can_be_read_back(const GgufFamily& family) {
-  return gguf_rules(family).keys_of == GgufRules::Keys::table || contains(kReadBack, family.family);
+  return gguf_rules(family).keys_of == GgufRules::Keys::table || contains(kReadBack, family.family) ||
+         is_mirrored(family);
 }
 
 const GgufFamily* gguf_family_of(const ModuleTree& tree) {

@@ -71,7 +71,7 @@ class AcrossNames {
     for (const std::string& name : left_out_) only_in_gguf(name);
     compare_rope();
     if (passed_over > 0)
-      report_.notes.push_back(fmt::format("{} tensors are passed over: buffers{}", passed_over,
+      report_.notes.push_back(fmt::format("{} tensors are passed over: buffers, towers{}", passed_over,
                                           options.without_mtp ? ", multi-token prediction" : ""));
     return std::move(report_);
   }
@@ -97,7 +97,8 @@ class AcrossNames {
   bool has_no_place(const std::string& name, const EqualOptions& options) const {
     if (is_known_buffer(name)) return true;
     const auto found = lookup_ == nullptr ? std::nullopt : lookup_->find(name);
-    return found && (found->spec->storage == Storage::buffer || (found->mtp && options.without_mtp));
+    return found &&
+           (found->spec->storage == Storage::buffer || found->tower || (found->mtp && options.without_mtp));
   }
 
   Difference only_named(const std::string& name) const {

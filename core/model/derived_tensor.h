@@ -52,7 +52,7 @@ struct DerivedTensor {
     std::uint64_t groups = 0, members = 0, width = 0;
   } regrouped;
   float times_exp =
-      0;             // times exp(value); 0: the value itself. State spaces store the logarithm of their decay
+      0;  // times exp(value); 0: the value itself. State spaces store the logarithm of their decay
   // The logarithm of value / log_of; 0: the value itself. What times_exp has made is taken back by it: of all numbers
   // of which that is made the one of the fewest bits, which is what a checkpoint of bfloat16 had.
   float log_of = 0;

@@ -19,9 +19,9 @@ using Piece = DerivedTensor::Piece;
 using Seen = GgufAsCheckpoint::Seen;
 
 bool keeps_values(const DerivedTensor& tensor) {
-  return tensor.computed.empty() && tensor.order == HeadRows::kept && tensor.offset == 0 && tensor.log_of == 0 &&
-         tensor.times_exp == 0 && tensor.regrouped.groups == 0 && !tensor.times && !tensor.centred &&
-         tensor.zero_rows == 0;
+  return tensor.computed.empty() && tensor.order == HeadRows::kept && tensor.offset == 0 &&
+         tensor.log_of == 0 && tensor.times_exp == 0 && tensor.regrouped.groups == 0 && !tensor.times &&
+         !tensor.centred && tensor.zero_rows == 0;
 }
 
 bool is_whole_rows(const Piece& piece) {
@@ -60,7 +60,8 @@ class Seeing {
     const LogicalTensor& source = sources_->tensors[piece.source];
     const bool plain = source.form.kind == FormKind::plain && source.composed == nullptr && !source.table;
     const auto row_bytes = storage_bytes(source.form.codes, source.columns);
-    if (!plain || piece.transposed || !is_whole_rows(piece) || source.columns != tensor.columns() || !row_bytes)
+    if (!plain || piece.transposed || !is_whole_rows(piece) || source.columns != tensor.columns() ||
+        !row_bytes)
       return std::nullopt;
     CheckpointTensor part = checkpoint_.tensors[source.codes];
     part.name = tensor.name;
@@ -105,8 +106,9 @@ class Seeing {
     const LogicalTensor& source = sources_->tensors[tensor.pieces.front().source];
     for (std::size_t i = 0; i < tensor.pieces.size(); ++i) {
       const Piece& piece = tensor.pieces[i];
-      const bool turned = piece.transposed && is_whole_rows(piece) && piece.source == tensor.pieces[0].source &&
-                          piece.rows == source.rows && piece.first_row == i * source.rows;
+      const bool turned = piece.transposed && is_whole_rows(piece) &&
+                          piece.source == tensor.pieces[0].source && piece.rows == source.rows &&
+                          piece.first_row == i * source.rows;
       if (!turned || source.slices != tensor.pieces.size()) return false;
     }
     add(result, renamed(tensor.pieces.front().source, tensor.name), Seen{spec.role, !spec.input_major});

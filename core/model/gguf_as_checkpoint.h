@@ -24,7 +24,7 @@ struct GgufAsCheckpoint {
 
   ModelConfig config;
   ModuleTree tree;
-  StoredTensors stored;  // by transformers' names
+  StoredTensors stored;                   // by transformers' names
   std::vector<std::optional<Seen>> seen;  // of each of them
 };
 

@@ -205,7 +205,7 @@ ModelConfig ModelConfig::from_gguf(const gguf::Header& header, const std::filesy
   if (!architecture) throw Error::input("GGUF metadata lacks general.architecture").in(source);
   const GgufSaid said(header, source, stored);
   if (const GgufFamily* family = family_of_gguf(said);
-      family != nullptr && is_mirrored(*family) && !is_told_by_keys(*architecture)) {
+      family != nullptr && is_mirrored(*family) && !is_told_by_keys(*family)) {
     std::vector<std::string> notes;
     return from_json(mirrored_config(said, *family, notes), source);
   }

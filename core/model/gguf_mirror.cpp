@@ -55,6 +55,7 @@ class ConfigOf {
       for (const GgufOwnKey& key : keys) take_own(key);
     }
     if (rules_.back != nullptr) rules_.back(said_, config_);
+    settle_names();
     return std::move(config_);
   }
 
@@ -72,9 +73,31 @@ class ConfigOf {
     if (const std::uint64_t experts = said_.count("expert_count"); experts > 0)
       put(config_, family_.experts_key, experts);
     if (said_.count("nextn_predict_layers") == 0) config_.erase("num_nextn_predict_layers");
-    if (!family_.latent) return;
-    config_.erase("head_dim");  // of the one key that all queries look at
-    config_["num_key_value_heads"] = said_.count("attention.head_count");
+    take_gating();
+    if (said_.has("attention.kv_lora_rank")) take_latent_widths();
+  }
+  void take_gating() {
+    const auto fixed = own_key(rules_, "expert_gating_func");
+    const std::uint64_t gating = said_.count("expert_gating_func");
+    if (gating == 0 || (fixed != nullptr && fixed->constant)) return;
+    config_["scoring_func"] = gating == kGgufSigmoidGating        ? "sigmoid"
+                              : gating == kGgufSqrtSoftplusGating ? "sqrtsoftplus"
+                                                                  : "softmax";
+  }
+  // Keys and values of a head, beside what is cached for all heads.
+  void take_latent_widths() {
+    const std::uint64_t rotary = said_.count("rope.dimension_count");
+    const std::uint64_t key = said_.count("attention.key_length_mla", said_.count("attention.key_length"));
+    config_["qk_rope_head_dim"] = rotary;
+    config_["qk_nope_head_dim"] = key - std::min(key, rotary);
+    const std::uint64_t heads = std::max<std::uint64_t>(1, said_.count("attention.head_count"));
+    const auto output = said_.shape("blk.0.attn_output.weight");
+    config_["v_head_dim"] =
+        said_.count("attention.value_length_mla", output.size() == 2 ? output[1] / heads : 0);
+    config_["q_lora_rank"] =
+        said_.count("attention.q_lora_rank") == 0 ? ParsedJson() : said_.json("attention.q_lora_rank");
+    config_["num_key_value_heads"] = heads;
+    config_.erase("head_dim");
   }
   bool is_put_by_own(std::string_view key) const {
     const GgufOwnKey* own = own_key(rules_, key);
@@ -112,8 +135,10 @@ class ConfigOf {
       scaling["mrope_section"].erase(3);
     }
     if (family_.writes_rope_factors && !scaled) take_factors(scaling);
+    take_long_factors(scaling);
     if (!scaling.empty()) config_["rope_scaling"] = std::move(scaling);
-    if (own_key(rules_, "rope.dimension_count") == nullptr || own_key(rules_, "rope.dimension_count")->back == nullptr)
+    if (own_key(rules_, "rope.dimension_count") == nullptr ||
+        own_key(rules_, "rope.dimension_count")->back == nullptr)
       keys_back::partial_rotary(said_, config_);
   }
 
@@ -130,14 +155,26 @@ class ConfigOf {
                {"original_max_position_embeddings", static_cast<std::uint64_t>(found->original_context)}};
   }
 
-  void take_tensors() {
-    if (const auto shape = said_.shape("token_embd.weight"); shape.size() == 2) config_["vocab_size"] = shape[0];
-    config_["tie_word_embeddings"] = !said_.has_tensor("output.weight");
-    for (const std::string_view key : family_.bias_keys) {
-      if (key == "mlp_bias" ? said_.any_tensor("ffn_down.bias")
-                            : said_.any_tensor("attn_q.bias") || said_.any_tensor("attn_qkv.bias"))
-        config_[std::string(key)] = true;
+  void take_long_factors(ParsedJson& scaling) const {
+    const std::vector<float> longer = said_.values("rope_factors_long.weight"),
+                             shorter = said_.values("rope_factors_short.weight");
+    if (longer.empty() || shorter.empty()) return;
+    scaling["rope_type"] = "longrope";
+    for (const auto& [name, factors] : {std::pair{"long_factor", &longer}, {"short_factor", &shorter}}) {
+      ParsedJson& list = scaling[name] = ParsedJson::array();
+      for (const float factor : *factors) list.push_back(shortest_decimal(static_cast<double>(factor)));
     }
+    if (said_.has("rope.scaling.original_context_length"))
+      scaling["original_max_position_embeddings"] = said_.count("rope.scaling.original_context_length");
+  }
+
+  void take_tensors() {
+    if (const auto shape = said_.shape("token_embd.weight"); shape.size() == 2)
+      config_["vocab_size"] = shape[0];
+    config_["tie_word_embeddings"] = !said_.has_tensor("output.weight");
+    if (said_.count("attention.head_count") > 0)
+      config_["attention_bias"] = said_.any_tensor("attn_q.bias") || said_.any_tensor("attn_qkv.bias");
+    if (said_.any_tensor("ffn_down.bias")) config_["mlp_bias"] = true;
   }
 
   void take_own(const GgufOwnKey& key) {
@@ -148,6 +185,67 @@ class ConfigOf {
     }
     ParsedJson value = key.config.empty() ? ParsedJson() : said_.json(key.key);
     if (!value.is_null()) put(config_, key.config, std::move(value));
+  }
+
+  // Of several names for one thing a class reads one: where it takes a default for that, it has been given another.
+  void settle_names() {
+    constexpr std::string_view kNames[] = {
+        "num_local_experts|num_experts|n_routed_experts|moe_num_experts",
+        "num_experts_per_tok|moe_topk|num_experts_per_token|top_k_experts|moe_k|moe_top_k",
+        "max_position_embeddings|n_positions|model_max_length|max_seq_len|seq_length|n_ctx",
+        "intermediate_size|ffn_hidden_size|n_inner|hidden_dim|ffn_dim",
+        "hidden_size|n_embd|d_model|n_embed",
+        "num_hidden_layers|n_layer|n_layers|num_layers",
+        "num_attention_heads|n_head|n_heads",
+        "num_key_value_heads|num_kv_heads|n_head_kv"};
+    const ModuleTree tree = describe(ModelConfig::from_json(config_, said_.source()));
+    for (const DefaultTaken& taken : tree.defaults) {
+      for (const std::string_view names : kNames) {
+        if (has_name(names, taken.key)) give(names, taken.key);
+      }
+    }
+    settle_epsilon(tree);
+  }
+  static bool has_name(std::string_view names, std::string_view name) {
+    bool found = false;
+    each(names, [&](std::string_view one) { found = found || one == name; });
+    return found;
+  }
+  template <class Take>
+  static void each(std::string_view names, const Take& take) {
+    for (std::size_t begin = 0; begin <= names.size();) {
+      const std::size_t end = std::min(names.find('|', begin), names.size());
+      take(names.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  void give(std::string_view names, std::string_view wanted) {
+    each(names, [&](std::string_view name) {
+      const auto found = config_.find(name);
+      if (name == wanted || found == config_.end() || config_.contains(wanted)) return;
+      config_[std::string(wanted)] = *found;
+      config_.erase(std::string(name));
+    });
+  }
+  void settle_epsilon(const ModuleTree& tree) {
+    constexpr std::string_view kNames =
+        "rms_norm_eps|layer_norm_epsilon|layer_norm_eps|norm_eps|norm_epsilon|layernorm_epsilon";
+    const auto epsilon =
+        said_.number(said_.has("attention.layer_norm_rms_epsilon") ? "attention.layer_norm_rms_epsilon"
+                                                                   : "attention.layer_norm_epsilon");
+    const auto* read = std::get_if<Hyperparameters>(&tree.read_hyperparameters);
+    const auto is_it = [&](const Hyperparameters& h) {
+      return std::fabs(h.epsilon - *epsilon) <= 1e-6 * *epsilon;
+    };
+    if (!epsilon || read == nullptr || is_it(*read)) return;
+    each(kNames, [&](std::string_view name) {
+      ParsedJson tried = config_;
+      each(kNames, [&](std::string_view other) { tried.erase(std::string(other)); });
+      tried[std::string(name)] = shortest_decimal(*epsilon);
+      const ModuleTree again = describe(ModelConfig::from_json(tried, said_.source()));
+      const auto* found = std::get_if<Hyperparameters>(&again.read_hyperparameters);
+      if (found != nullptr && is_it(*found)) config_ = std::move(tried);
+    });
   }
 
   const GgufSaid& said_;
@@ -172,7 +270,8 @@ std::vector<double> numbers_of(const gguf::Value& value) {
 // A list of one number, shared by all layers, says what that number says.
 bool say_the_same(const gguf::Value& a, const gguf::Value& b) {
   const auto *first = std::get_if<std::string>(&a), *second = std::get_if<std::string>(&b);
-  if (first != nullptr || second != nullptr) return first != nullptr && second != nullptr && *first == *second;
+  if (first != nullptr || second != nullptr)
+    return first != nullptr && second != nullptr && *first == *second;
   std::vector<double> x = numbers_of(a), y = numbers_of(b);
   if (x.size() == 1 && !y.empty()) x.resize(y.size(), x.front());
   if (y.size() == 1 && !x.empty()) y.resize(x.size(), y.front());
@@ -182,7 +281,8 @@ bool say_the_same(const gguf::Value& a, const gguf::Value& b) {
 }
 
 std::string shown(const gguf::Value& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) return fmt::format("\"{}\"", escape_for_terminal(*text));
+  if (const auto* text = std::get_if<std::string>(&value))
+    return fmt::format("\"{}\"", escape_for_terminal(*text));
   if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
   const std::vector<double> numbers = numbers_of(value);
   return numbers.size() == 1 ? fmt::format("{:.7g}", numbers.front()) : "a list";
@@ -211,6 +311,8 @@ void check_keys(const GgufSaid& said, const GgufFamily& family, const ModelConfi
     const auto found = std::find_if(again.begin(), again.end(),
                                     [&](const gguf::KeyValue& other) { return other.key == entry.key; });
     if (found != again.end() && say_the_same(entry.value, found->value)) continue;
+    const GgufOwnKey* own = own_key(gguf_rules(family), key);
+    if (own != nullptr && own->of_tower) continue;
     if (found == again.end() && changes_nothing(key, entry.value)) continue;
     if (found == again.end() && fate_of_gguf_key(key) != GgufKeyFate::changes_numbers) {
       unknown.push_back(entry.key);
@@ -261,8 +363,8 @@ Imagined imagine(const ModuleTree& tree, const GgufRules& rules) {
 }
 
 // GgufRules::tensor_keys: tensors that are values of a key.
-void add_of_keys(const Imagined& imagined, const ModuleTree& tree, const GgufRules& rules, const GgufSaid& said,
-                 std::vector<DerivedTensor>& made) {
+void add_of_keys(const Imagined& imagined, const ModuleTree& tree, const GgufRules& rules,
+                 const GgufSaid& said, std::vector<DerivedTensor>& made) {
   const TensorLookup lookup(tree);
   for (const GgufTensorKey& key : rules.tensor_keys) {
     const gguf::KeyValue* list = said.header().find(key.key);
@@ -297,7 +399,8 @@ const GgufFamily* family_of_gguf(const GgufSaid& said) {
   };
   const GgufFamily* found = nullptr;
   for (const GgufFamily* family : gguf_families()) {
-    if (family->architecture != said.architecture() || !can_be_read_back(*family) || !is_told(*family)) continue;
+    if (family->architecture != said.architecture() || !can_be_read_back(*family) || !is_told(*family))
+      continue;
     const bool closer =
         family->told_by != GgufFamily::ToldBy::architecture || gguf_rules(*family).told != nullptr;
     if (found == nullptr || closer) found = family;

@@ -29,7 +29,8 @@ std::vector<DerivedTensor> mirrored_tensors(const ModelConfig& config, const Mod
 
 // Ways back that several families share: GgufOwnKey::back.
 namespace keys_back {
-void partial_rotary(const GgufSaid& said, ParsedJson& config);  // of rope.dimension_count, where it is not a head
+void partial_rotary(const GgufSaid& said,
+                    ParsedJson& config);  // of rope.dimension_count, where it is not a head
 void windowed_layers(const GgufSaid& said, ParsedJson& config);  // flags as layer_types
 void nothing(const GgufSaid& said, ParsedJson& config);          // other keys say it
 }  // namespace keys_back

@@ -48,6 +48,7 @@ struct GgufOwnKey {
   bool unless_zero = false;
   // The way back: what config.json says of it. nullptr: `config` is its name there, or that of the table (gguf_keys.h).
   void (*back)(const GgufSaid& said, ParsedJson& config) = nullptr;
+  bool of_tower = false;  // of a part of the model that is another file: config.json need not say it
 };
 
 // A tensor of the checkpoint that becomes one of another name than its role tells, or other values.
@@ -146,8 +147,8 @@ const GgufRules& gguf_rules(const GgufFamily& family);
 bool can_be_read_back(const GgufFamily& family);
 // ... by the tables that wrote it (gguf_mirror.h), and not by gguf_keys.h's names and gguf_names.h's alone.
 bool is_mirrored(const GgufFamily& family);
-// Whether a family reads the metadata of such an architecture itself, by the names of gguf_keys.h.
-bool is_told_by_keys(std::string_view architecture);
+// Whether its module tree is described by the names of gguf_keys.h, and needs no config.json.
+bool is_told_by_keys(const GgufFamily& family);
 
 // As gguf_family(), and where one family has two architectures, that of mixtures or the other.
 const GgufFamily* gguf_family_of(const ModuleTree& tree);

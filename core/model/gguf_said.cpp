@@ -123,7 +123,8 @@ std::vector<float> GgufSaid::values(std::string_view name) const {
   if (count > kMostValues || count * sizeof(float) != found->bytes)
     throw Error::input("is no short list of numbers").in(source_).tensor(std::string(name));
   std::vector<float> values(count);
-  File::open(source_).read_exactly(header_.data_offset + found->offset, std::as_writable_bytes(std::span(values)));
+  File::open(source_).read_exactly(header_.data_offset + found->offset,
+                                   std::as_writable_bytes(std::span(values)));
   return values;
 }
 

@@ -97,7 +97,8 @@ class Undoing {
       std::uint64_t column = 0;
       for (std::size_t j = i; j < i + abreast; ++j) {
         const Piece& piece = *parts_[j].piece;
-        const bool fits = piece.first_row == parts_[i].piece->first_row && piece.rows == parts_[i].piece->rows &&
+        const bool fits = piece.first_row == parts_[i].piece->first_row &&
+                          piece.rows == parts_[i].piece->rows &&
                           piece.column_step == (made_.woven ? abreast : 1) &&
                           piece.first_column == (made_.woven ? j - i : column);
         if (!fits) fail("columns are cut differently");

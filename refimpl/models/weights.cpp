@@ -48,12 +48,12 @@ GgufPart gguf_part(Role role, std::string_view name) {
 // Families that are computed from a GGUF's own names and orders of rows, as llama.cpp has them: the first to be, before
 // GGUFs could be seen as checkpoints.
 constexpr std::string_view kTakenAsStored[] = {
-    "llama",       "mistral",     "mixtral",  "qwen2",        "qwen3",       "qwen3_moe",
-    "deepseek_v2", "deepseek_v3", "kimi_k2",  "gemma2",       "gemma3",      "phi3",
-    "olmo2",       "gpt2",        "gpt_oss",  "minicpm3"};
+    "llama",   "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "deepseek_v2", "deepseek_v3",
+    "kimi_k2", "gemma2",  "gemma3",  "phi3",  "olmo2", "gpt2",      "gpt_oss",     "minicpm3"};
 
 bool is_taken_as_stored(const ModuleTree& tree) {
-  return std::find(std::begin(kTakenAsStored), std::end(kTakenAsStored), tree.family) != std::end(kTakenAsStored);
+  return std::find(std::begin(kTakenAsStored), std::end(kTakenAsStored), tree.family) !=
+         std::end(kTakenAsStored);
 }
 
 // Of each tensor, how many of its role stand before it in the same module: WeightKey::half.
@@ -129,8 +129,8 @@ void Weights::index_safetensors() {
     const bool shifted = found->mtp && (from_zero || found->indices.layer < tree_.layers);
     const std::size_t layer = found->indices.layer + (shifted ? tree_.layers : 0);
     const auto& seen = seen_.empty() ? std::nullopt : seen_[i];
-    Entry& entry = entries_[{static_cast<int>(seen ? seen->role : spec.role), static_cast<int>(spec.part), layer,
-                             spec.bias, number == numbers.end() ? 0 : number->second}];
+    Entry& entry = entries_[{static_cast<int>(seen ? seen->role : spec.role), static_cast<int>(spec.part),
+                             layer, spec.bias, number == numbers.end() ? 0 : number->second}];
     entry.spec = &spec;
     // MXFP4 experts are stored [out, in], whatever the order of the floats they stand for.
     const StoredForm& form = stored_.tensors[i].form;

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_back.h"
 #include "core/model/gguf_own_keys.h"
 #include "core/model/gguf_transforms.h"
 #include "core/system/error.h"
@@ -143,7 +144,8 @@ constexpr GgufRules kGemma4 = {.base = {.family = "gemma4",
                                .more_tensors = proportional_factors,
                                .activations = "gelu_pytorch_tanh",
                                .rope_types = "proportional",
-                               .tokenizer = GgufRules::Tokenizer::gemma4};
+                               .tokenizer = GgufRules::Tokenizer::gemma4,
+                               .back = back::gemma4};
 
 // Gemma 4 12B: the same language model.
 constexpr GgufRules kGemma4Unified = [] {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_back.h"
 #include "core/model/gguf_keys.h"
 #include "core/model/gguf_names.h"
 #include "core/model/gguf_own_keys.h"
@@ -80,7 +81,8 @@ constexpr GgufRules kNanbeige = {.base = {.family = "nanbeige",
                                           .writes_rope_factors = true,
                                           .vocabulary = Vocabulary::llama},
                                  .keys_of = Keys::of_config,
-                                 .keys = kNanbeigeKeys};
+                                 .keys = kNanbeigeKeys,
+                                 .back = back::nanbeige};
 
 // The stack of H stands behind that of L, and there are blocks for every pass, of which the first alone have tensors.
 std::uint64_t layers_a_stack(const ModuleTree& tree) {

@@ -70,8 +70,8 @@ class ConfigOf {
       if (key.key == "attention.key_length" && rules_.ignores_head_dim) continue;
       if (const ParsedJson value = single(key.key); !value.is_null()) put(config_, key.config, value);
     }
-    if (const std::uint64_t experts = said_.count("expert_count"); experts > 0)
-      put(config_, family_.experts_key, experts);
+    const std::uint64_t experts = is_put_by_own("expert_count") ? 0 : said_.count("expert_count");
+    if (experts > 0) put(config_, family_.experts_key, experts);
     if (said_.count("nextn_predict_layers") == 0) config_.erase("num_nextn_predict_layers");
     take_gating();
     if (said_.has("attention.kv_lora_rank")) take_latent_widths();
@@ -129,7 +129,10 @@ class ConfigOf {
       if (const auto log = said_.number("rope.scaling.yarn_log_multiplier"))
         scaling["mscale"] = scaling["mscale_all_dim"] = shortest_decimal(*log * 10);
     }
-    if (const ParsedJson sections = said_.json("rope.dimension_sections"); sections.is_array()) {
+    const bool has_axes = rules_.rope_types.find("mrope") != std::string_view::npos ||
+                          own_key(rules_, "rope.dimension_sections") != nullptr;
+    const ParsedJson sections = has_axes ? said_.json("rope.dimension_sections") : ParsedJson();
+    if (sections.is_array() && sections.size() == 4) {
       if (!scaled) scaling["rope_type"] = "default";
       scaling["mrope_section"] = sections;
       scaling["mrope_section"].erase(3);

@@ -46,9 +46,9 @@ struct GgufOwnKey {
   ParsedJson (*made)(const GgufFacts& facts) = nullptr;
   std::optional<double> constant = {};
   bool unless_zero = false;
+  bool of_tower = false;  // of a part of the model that is another file: config.json need not say it
   // The way back: what config.json says of it. nullptr: `config` is its name there, or that of the table (gguf_keys.h).
   void (*back)(const GgufSaid& said, ParsedJson& config) = nullptr;
-  bool of_tower = false;  // of a part of the model that is another file: config.json need not say it
 };
 
 // A tensor of the checkpoint that becomes one of another name than its role tells, or other values.

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/model/expert_layout.h"
+#include "core/model/gguf_as_checkpoint.h"
 #include "core/model/gguf_names.h"
 #include "core/model/open_model.h"
 #include "core/model/reconcile.h"
@@ -86,7 +87,7 @@ Weights::Weights(const std::filesystem::path& path, int jobs, WeightShares* shar
     : shares_(shares), checkpoint_(open_checkpoint(path, jobs)) {
   throw_first_error(checkpoint_.findings, path);
   DescribedModel said = describe_model(checkpoint_);
-  as_checkpoint_ = from_gguf() && !is_taken_as_stored(said.tree);
+  const bool as_checkpoint = from_gguf() && !is_taken_as_stored(said.tree);
   config_ = std::move(said.config);
   tree_ = in_layout_of(std::move(said.tree), checkpoint_);
   const Reconciliation reconciled = reconcile(tree_, *config_, checkpoint_);
@@ -95,25 +96,40 @@ Weights::Weights(const std::filesystem::path& path, int jobs, WeightShares* shar
                                    reconciled.shards_told))
         .in(path);
   throw_first_error(without_declarations(reconciled.findings), path);
-  if (as_checkpoint_)
-    see_as_checkpoint();
-  else
+  std::vector<std::optional<GgufAsCheckpoint::Seen>> seen;
+  if (as_checkpoint) {
+    GgufAsCheckpoint whole = gguf_as_checkpoint(checkpoint_);
+    config_ = std::move(whole.config);
+    tree_ = std::move(whole.tree);
+    stored_ = std::move(whole.stored);
+    seen = std::move(whole.seen);
+    checkpoint_.container = Checkpoint::Container::safetensors;  // from here on it is one
+  } else {
     stored_ = find_stored(checkpoint_, config_->quantization());
+  }
   throw_first_error(stored_.findings, path);
   reader_ = std::make_unique<CheckpointReader>(checkpoint_);
   for (const CheckpointFile& file : checkpoint_.files) files_.emplace_back(file.path);
   for (const LogicalTensor& tensor : stored_.tensors)
     stored_readers_.push_back(std::make_unique<StoredReader>(*reader_, tensor));
   from_gguf() ? index_gguf() : index_safetensors();
+  // Weights of a GGUF that lie otherwise than a checkpoint's, and are taken as they lie.
+  const TensorLookup lookup(tree_);
+  for (const bool placing : {false, true}) {
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      const auto found = seen[i] ? lookup.find(stored_.tensors[i].name) : std::nullopt;
+      if (!found) continue;
+      const TensorSpec& spec = *found->spec;
+      const Role role = placing ? seen[i]->role : spec.role;
+      const Place place = {static_cast<int>(role), static_cast<int>(spec.part), found->indices.layer,
+                           spec.bias, 0};
+      if (placing)
+        entries_[place] = Entry{{i}, seen[i]->input_major, spec.stacked != 0 && spec.bias, 0, &spec};
+      else
+        entries_.erase(place);
+    }
+  }
   if (shares_ != nullptr) tree_of_rank_ = shares_->tree_of_rank(tree_);
-}
-
-void Weights::see_as_checkpoint() {
-  GgufAsCheckpoint seen = gguf_as_checkpoint(checkpoint_);
-  config_ = std::move(seen.config);
-  tree_ = std::move(seen.tree);
-  stored_ = std::move(seen.stored);
-  seen_ = std::move(seen.seen);
 }
 
 void Weights::index_safetensors() {
@@ -128,16 +144,14 @@ void Weights::index_safetensors() {
     // Layers of multi-token prediction come after the main ones, however they are numbered; so does what stands around them.
     const bool shifted = found->mtp && (from_zero || found->indices.layer < tree_.layers);
     const std::size_t layer = found->indices.layer + (shifted ? tree_.layers : 0);
-    const auto& seen = seen_.empty() ? std::nullopt : seen_[i];
-    Entry& entry = entries_[{static_cast<int>(seen ? seen->role : spec.role), static_cast<int>(spec.part),
-                             layer, spec.bias, number == numbers.end() ? 0 : number->second}];
+    Entry& entry = entries_[{static_cast<int>(spec.role), static_cast<int>(spec.part), layer, spec.bias,
+                             number == numbers.end() ? 0 : number->second}];
     entry.spec = &spec;
     // MXFP4 experts are stored [out, in], whatever the order of the floats they stand for.
     const StoredForm& form = stored_.tensors[i].form;
     entry.input_major = spec.input_major && (form.kind != FormKind::fp4 || form.transposed);
     entry.experts_are_rows = spec.stacked != 0 && spec.bias;
-    if (seen) entry.input_major = seen->input_major;
-    if (!seen && spec.stacked != 0 && !spec.bias && spec.shape.size() == 2)
+    if (spec.stacked != 0 && !spec.bias && spec.shape.size() == 2)
       entry.rows_of_expert = spec.shape[0] / spec.stacked;
     const bool of_experts =
         spec.part == Part::routed_expert || spec.name.find("{expert}") != std::string::npos;

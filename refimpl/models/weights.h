@@ -22,7 +22,6 @@
 
 #include "core/formats/checkpoint.h"
 #include "core/model/config.h"
-#include "core/model/gguf_as_checkpoint.h"
 #include "core/model/module_tree.h"
 #include "core/model/stored_form.h"
 #include "core/model/stored_reader.h"
@@ -59,9 +58,7 @@ class Weights {
   const ModuleTree& tree() const { return shares_ == nullptr ? tree_ : tree_of_rank_; }
   const ModuleTree& whole_tree() const { return tree_; }
   const Checkpoint& checkpoint() const { return checkpoint_; }
-  // A GGUF whose weights are taken as it names and orders them; others are seen as the checkpoint that they would become
-  // (core/model/gguf_as_checkpoint.h).
-  bool from_gguf() const { return checkpoint_.container == Checkpoint::Container::gguf && !as_checkpoint_; }
+  bool from_gguf() const { return checkpoint_.container == Checkpoint::Container::gguf; }
   // Before a model is made of them (layer_regrouping.h).
   Weights& regroup(const LayerGroups& groups);
   // How many weights are codes of one of these types with scales.
@@ -91,7 +88,6 @@ class Weights {
     std::size_t rows_of_expert = 0;  // DBRX: so many rows of one matrix are an expert's
     const TensorSpec* spec = nullptr;
   };
-  void see_as_checkpoint();
   void index_safetensors();
   void index_gguf();
   WeightView view(std::size_t tensor, std::size_t slice, bool input_major) const;
@@ -104,8 +100,6 @@ class Weights {
   ModuleTree tree_of_rank_;  // where there are shares
   Checkpoint checkpoint_;
   StoredTensors stored_;
-  bool as_checkpoint_ = false;
-  std::vector<std::optional<GgufAsCheckpoint::Seen>> seen_;  // then: of each stored tensor
   std::unique_ptr<CheckpointReader> reader_;
   std::vector<std::unique_ptr<StoredReader>> stored_readers_;
   std::vector<MappedFile> files_;

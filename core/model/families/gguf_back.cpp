@@ -118,6 +118,7 @@ void gated_delta(const GgufSaid& said, ParsedJson& config) {
   for (const double recurrent : said.list("attention.recurrent_layers"))
     types.push_back(recurrent != 0 ? "linear_attention" : "full_attention");
   if (!types.empty()) config["layer_types"] = std::move(types);
+  if (!config.contains("partial_rotary_factor")) config["partial_rotary_factor"] = 1.0;  // the class has 0.25
 }
 
 namespace {
@@ -181,10 +182,7 @@ void granite_hybrid(const GgufSaid& said, ParsedJson& config) {
   if (experts == 0) config["shared_intermediate_size"] = said.count("feed_forward_length");
   config["position_embedding_type"] = said.count("rope.scaling.finetuned") != 0 ? "rope" : "nope";
 }
-bool has_states_and_experts(const GgufSaid& said) {
-  return said.count("expert_count") > 0;
-}
-bool has_states_alone(const GgufSaid& said) {
+bool has_no_experts(const GgufSaid& said) {
   return said.count("expert_count") == 0;
 }
 // The same keys as those of a Granite of attention alone, but for this one.
@@ -268,6 +266,24 @@ void falcon(const GgufSaid& said, ParsedJson& config) {
 void windows(const GgufSaid& said, ParsedJson& config) {
   keys_back::windowed_layers(said, config);
 }
+void exaone4(const GgufSaid& said, ParsedJson& config) {
+  windows(said, config);
+  if (!has_window(said)) config["sliding_window"] = nullptr;  // the class has one
+}
+void granite_swa(const GgufSaid& said, ParsedJson& config) {
+  windows(said, config);
+  rename(config, "num_experts", "num_local_experts");
+  ParsedJson rotates = ParsedJson::array();
+  for (const double one : said.list("attention.rope_pattern")) rotates.push_back(one != 0 ? 1 : 0);
+  if (!rotates.empty()) config["no_rope_layers"] = std::move(rotates);
+}
+bool has_experts(const GgufSaid& said) {
+  return said.count("expert_count") > 0;
+}
+bool has_shared_experts(const GgufSaid& said) {
+  return said.any_tensor("ffn_down_shexp.weight");
+}
+
 bool has_window(const GgufSaid& said) {
   return said.count("attention.sliding_window") != 0;
 }
@@ -318,7 +334,8 @@ void gemma4(const GgufSaid& said, ParsedJson& config) {
   config["num_kv_shared_layers"] = said.count("attention.shared_kv_layers");
   config["hidden_size_per_layer_input"] = said.count("embedding_length_per_layer_input");
   config["attention_k_eq_v"] = false;
-  for (std::size_t i = 0; i < std::min(windowed.size(), heads.size()); ++i) {
+  const std::uint64_t own = said.layers() - std::min(said.layers(), said.count("attention.shared_kv_layers"));
+  for (std::size_t i = 0; i < std::min({windowed.size(), heads.size(), static_cast<std::size_t>(own)}); ++i) {
     if (windowed[i] != 0) {
       config["num_key_value_heads"] = static_cast<std::uint64_t>(heads[i]);
     } else if (!said.has_tensor(in_layer(i, "attn_v.weight"))) {
@@ -368,6 +385,14 @@ void local_experts(const GgufSaid&, ParsedJson& config) {
   rename(config, "num_experts", "num_local_experts");
 }
 
+void llama4(const GgufSaid& said, ParsedJson& config) {
+  rename(config, "num_experts", "num_local_experts");
+  config.erase("sliding_window");
+  if (!said.has("attention.sliding_window") || has_window(said)) return;
+  config["layer_types"] = ParsedJson::array();  // no layer sees chunks
+  for (std::uint64_t i = 0; i < said.layers(); ++i) config["layer_types"].push_back("full_attention");
+}
+
 void ernie_moe(const GgufSaid&, ParsedJson& config) {
   rename(config, "num_experts_per_tok", "moe_k");
 }
@@ -392,6 +417,7 @@ void phi3(const GgufSaid& said, ParsedJson& config) {
     config["original_max_position_embeddings"] = said.count("rope.scaling.original_context_length");
   if (said.count("attention.sliding_window") == 0) config["sliding_window"] = nullptr;
   rename(config, "num_experts", "num_local_experts");
+  if (said.has_tensor("output.bias")) config["lm_head_bias"] = true;
 }
 
 void stablelm(const GgufSaid& said, ParsedJson& config) {
@@ -412,6 +438,15 @@ void ministral(const GgufSaid& said, ParsedJson& config) {
   if (config.contains("rope_theta")) rope["rope_theta"] = config["rope_theta"];
   config.erase("rope_scaling");
   config["rope_parameters"] = std::move(rope);
+}
+
+void mistral4(const GgufSaid& said, ParsedJson& config) {
+  if (!said.has("attention.temperature_scale")) return;
+  ParsedJson& rope = config["rope_scaling"];
+  rope["llama_4_scaling_beta"] = said.json("attention.temperature_scale");
+  if (said.has("attention.temperature_length"))
+    rope["original_max_position_embeddings"] = said.count("attention.temperature_length");
+  if (!rope.contains("rope_type")) rope["rope_type"] = "default";
 }
 
 // Classes whose linear layers all have biases or none, by one key.
@@ -468,6 +503,54 @@ void mpt(const GgufSaid& said, ParsedJson& config) {
 void dots1(const GgufSaid& said, ParsedJson& config) {
   rename(config, "num_experts", "n_routed_experts");
   config["scoring_func"] = said.count("expert_gating_func") == 1 ? "softmax" : "sigmoid";
+}
+
+void mimo(const GgufSaid& said, ParsedJson& config) {
+  const std::vector<double> windowed = said.list("attention.sliding_window_pattern"),
+                            heads = said.list("attention.head_count_kv");
+  ParsedJson& pattern = config["hybrid_layer_pattern"] = ParsedJson::array();
+  ParsedJson& sparse = config["moe_layer_freq"] = ParsedJson::array();
+  for (std::size_t i = 0; i < std::min(windowed.size(), heads.size()); ++i) {
+    pattern.push_back(windowed[i] != 0 ? 1 : 0);
+    sparse.push_back(said.has_tensor(in_layer(i, "ffn_gate_inp.weight")) ? 1 : 0);
+    config[windowed[i] != 0 ? "swa_num_key_value_heads" : "num_key_value_heads"] =
+        static_cast<std::uint64_t>(heads[i]);
+    if (said.has_tensor(in_layer(i, "attn_sinks.weight")))
+      config[windowed[i] != 0 ? "add_swa_attention_sink_bias" : "add_full_attention_sink_bias"] = true;
+  }
+  config["swa_num_attention_heads"] = said.count("attention.head_count");
+  config["swa_head_dim"] = said.count("attention.key_length");
+  config["v_head_dim"] = config["swa_v_head_dim"] = said.count("attention.value_length");
+  config["sliding_window"] = said.count("attention.sliding_window");
+  if (said.has("rope.freq_base_swa")) config["swa_rope_theta"] = said.json("rope.freq_base_swa");
+  config.erase("rope_local_base_freq");
+  rename(config, "rms_norm_eps", "layernorm_epsilon");
+  rename(config, "num_experts", "n_routed_experts");
+  config["topk_method"] = "noaux_tc";
+  config["norm_topk_prob"] = true;  // as llama.cpp computes it
+}
+
+void minimax_m3(const GgufSaid& said, ParsedJson& config) {
+  config["dense_intermediate_size"] = said.count("feed_forward_length");
+  config["shared_intermediate_size"] = config["intermediate_size"];
+  rename(config, "num_experts", "num_local_experts");
+  ParsedJson& sparse = config["moe_layer_freq"] = ParsedJson::array();
+  ParsedJson& indexed = config["sparse_attention_config"]["sparse_attention_freq"] = ParsedJson::array();
+  for (std::uint64_t i = 0; i < said.layers(); ++i) {
+    sparse.push_back(said.has_tensor(in_layer(i, "ffn_gate_inp.weight")) ? 1 : 0);
+    indexed.push_back(said.has_tensor(in_layer(i, "indexer.q_proj.weight")) ? 1 : 0);
+  }
+  config["sparse_attention_config"]["use_sparse_attention"] = true;
+  config["use_qk_norm"] = config["use_routing_bias"] = true;
+  config["qk_norm_type"] = "per_head";
+  config["hidden_act"] = "swigluoai";
+}
+
+// Queries are normed without a weight: what a file has for one is the number that they are multiplied by.
+void muse(const GgufSaid& said, ParsedJson& config) {
+  keys_back::windowed_layers(said, config);
+  const std::vector<float> scale = said.values("blk.0.attn_q_norm.weight");
+  if (!scale.empty()) config["qk_scale_factor"] = shortest_decimal(static_cast<double>(scale.front()));
 }
 
 void gpt2(const GgufSaid&, ParsedJson& config) {

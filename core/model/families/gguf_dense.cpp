@@ -146,7 +146,7 @@ constexpr GgufRules kExaone4 = {.base = {.family = "exaone4",
                                          .writes_rope_factors = true},
                                 .keys_of = Keys::of_config,
                                 .keys = kExaone4Keys,
-                                .back = back::windows};
+                                .back = back::exaone4};
 constexpr GgufRules kErnie = {.base = {.family = "ernie4_5",
                                        .architecture = "ernie4_5",
                                        .hf_class = "Ernie4_5ForCausalLM",

@@ -121,9 +121,8 @@ bool of_attention_with_experts(const ModuleTree& tree) {
 bool of_attention(const ModuleTree& tree) {
   return tree.recurrent.empty() && tree.experts == 0;
 }
-constexpr GgufRules kHybrid =
-    granite4("granitehybrid", kExpertNames, with_experts, back::has_states_and_experts);
-constexpr GgufRules kDense = granite4("granitehybrid", kDenseNames, without_experts, back::has_states_alone);
+constexpr GgufRules kHybrid = granite4("granitehybrid", kExpertNames, with_experts, back::has_experts);
+constexpr GgufRules kDense = granite4("granitehybrid", kDenseNames, without_experts, back::has_no_experts);
 constexpr GgufRules kAttentionMoe =
     granite4("granitemoe", kExpertNames, of_attention_with_experts, back::is_granite4_attention);
 constexpr GgufRules kAttention = granite4("granite", kDenseNames, of_attention, back::is_granite4_attention);

@@ -127,7 +127,8 @@ constexpr GgufRules kMistral4 = {.base = {.family = "mistral4",
                                           .omits_tied_head = true},
                                  .keys_of = Keys::of_config,
                                  .keys = kMistral4Keys,
-                                 .names = kMistral4Names};
+                                 .names = kMistral4Names,
+                                 .back = back::mistral4};
 
 constexpr GgufOwnKey kKimiKeys[] = {
     kVocabulary, kKeyHeads,    kConvolution, kDeltaWidth,

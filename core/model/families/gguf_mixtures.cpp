@@ -130,7 +130,7 @@ constexpr GgufRules kLlama4 = {.base = {.family = "llama4",
                                .keys_of = Keys::of_config,
                                .keys = kLlama4Keys,
                                .names = kLlama4Names,
-                               .back = back::local_experts};
+                               .back = back::llama4};
 
 constexpr GgufOwnKey kOlmoeKeys[] = {
     {.key = "attention.layer_norm_rms_epsilon", .form = Form::f32, .constant = 1e-5}};
@@ -197,7 +197,9 @@ constexpr GgufRules kGraniteShared = {.base = {.family = "granitemoeshared",
                                       .keys_of = Keys::of_config,
                                       .keys = kGraniteKeys,
                                       .names = kGraniteNames,
-                                      .ignores_head_dim = true};
+                                      .ignores_head_dim = true,
+                                      .back = back::local_experts,
+                                      .told = back::has_shared_experts};
 
 // As the converter has it, whatever its meaning.
 ParsedJson ernie_shared(const GgufFacts& facts) {

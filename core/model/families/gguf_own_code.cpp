@@ -141,7 +141,8 @@ constexpr GgufRules kHrmText = {
     .base = {.family = "hrm_text", .architecture = "hrm_text", .hf_class = "HrmTextForCausalLM"},
     .keys_of = Keys::of_config,
     .keys = kHrmKeys,
-    .names = kHrmNames};
+    .names = kHrmNames,
+    .lost = back::kNotTold};
 
 ParsedJson orion_layout(const GgufFacts&) {
   return "Meta AI original pth";
@@ -226,7 +227,8 @@ constexpr GgufRules kPlamo3 = {
     .keys = kPlamo3Keys,
     .names = kPlamo3Names,
     .activations = "swiglu|silu",
-    .tokenizer = GgufRules::Tokenizer::plamo};
+    .tokenizer = GgufRules::Tokenizer::plamo,
+    .lost = "its norms are stored plus a number that is no float"};
 
 // --- With experts --------------------------------------------------------------------------------------------------
 

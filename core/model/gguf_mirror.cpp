@@ -259,7 +259,7 @@ class ConfigOf {
 
 // --- keys that it would be written with ----------------------------------------------------------------------------
 
-std::vector<double> numbers_of(const gguf::Value& value) {
+std::vector<double> key_numbers(const gguf::Value& value) {
   if (const auto* flag = std::get_if<bool>(&value)) return {*flag ? 1.0 : 0.0};
   if (const auto* n = std::get_if<std::uint64_t>(&value)) return {static_cast<double>(*n)};
   if (const auto* n = std::get_if<std::int64_t>(&value)) return {static_cast<double>(*n)};
@@ -275,7 +275,7 @@ bool say_the_same(const gguf::Value& a, const gguf::Value& b) {
   const auto *first = std::get_if<std::string>(&a), *second = std::get_if<std::string>(&b);
   if (first != nullptr || second != nullptr)
     return first != nullptr && second != nullptr && *first == *second;
-  std::vector<double> x = numbers_of(a), y = numbers_of(b);
+  std::vector<double> x = key_numbers(a), y = key_numbers(b);
   if (x.size() == 1 && !y.empty()) x.resize(y.size(), x.front());
   if (y.size() == 1 && !x.empty()) y.resize(x.size(), y.front());
   // A number of config.json is written as a float32; what was computed may be the next one.
@@ -283,18 +283,18 @@ bool say_the_same(const gguf::Value& a, const gguf::Value& b) {
   return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), near);
 }
 
-std::string shown(const gguf::Value& value) {
+std::string key_shown(const gguf::Value& value) {
   if (const auto* text = std::get_if<std::string>(&value))
     return fmt::format("\"{}\"", escape_for_terminal(*text));
   if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
-  const std::vector<double> numbers = numbers_of(value);
+  const std::vector<double> numbers = key_numbers(value);
   return numbers.size() == 1 ? fmt::format("{:.7g}", numbers.front()) : "a list";
 }
 
 bool changes_nothing(std::string_view key, const gguf::Value& value) {
   const GgufKey* known = find_gguf_key(key);
   if (known != nullptr && known->fate == GgufKeyFate::idle) return true;
-  const std::vector<double> numbers = numbers_of(value);
+  const std::vector<double> numbers = key_numbers(value);
   const auto is = [&](double x) {
     if (known == nullptr) return x == 0;
     return std::find(known->neutral.begin(), known->neutral.end(), x) != known->neutral.end();
@@ -302,8 +302,8 @@ bool changes_nothing(std::string_view key, const gguf::Value& value) {
   return !numbers.empty() && std::all_of(numbers.begin(), numbers.end(), is);
 }
 
-void check_keys(const GgufSaid& said, const GgufFamily& family, const ModelConfig& config,
-                std::vector<std::string>& notes) {
+void check_rewritten_keys(const GgufSaid& said, const GgufFamily& family, const ModelConfig& config,
+                          std::vector<std::string>& notes) {
   std::vector<gguf::KeyValue> again = gguf_hyperparameters(config, family, 0);
   for (gguf::KeyValue& key : gguf_early_keys(config, family)) again.push_back(std::move(key));
   const std::string prefix = said.architecture() + ".";
@@ -323,8 +323,8 @@ void check_keys(const GgufSaid& said, const GgufFamily& family, const ModelConfi
     }
     throw Error::input(
         fmt::format("{} is {}, which the config.json of a {} cannot say{}", escape_for_terminal(entry.key),
-                    shown(entry.value), family.hf_class,
-                    found == again.end() ? "" : fmt::format(": it would say {}", shown(found->value))))
+                    key_shown(entry.value), family.hf_class,
+                    found == again.end() ? "" : fmt::format(": it would say {}", key_shown(found->value))))
         .in(said.source());
   }
   if (!unknown.empty())
@@ -371,7 +371,7 @@ void add_of_keys(const Imagined& imagined, const ModuleTree& tree, const GgufRul
   const TensorLookup lookup(tree);
   for (const GgufTensorKey& key : rules.tensor_keys) {
     const gguf::KeyValue* list = said.header().find(key.key);
-    const std::vector<double> values = list == nullptr ? std::vector<double>() : numbers_of(list->value);
+    const std::vector<double> values = list == nullptr ? std::vector<double>() : key_numbers(list->value);
     for (const LogicalTensor& tensor : imagined.stored.tensors) {
       const auto found = lookup.find(tensor.name);
       if (!found || !found->spec->name.ends_with(key.of)) continue;
@@ -413,7 +413,7 @@ const GgufFamily* family_of_gguf(const GgufSaid& said) {
 
 ParsedJson mirrored_config(const GgufSaid& said, const GgufFamily& family, std::vector<std::string>& notes) {
   ParsedJson config = ConfigOf(said, family).run();
-  check_keys(said, family, ModelConfig::from_json(config, said.source()), notes);
+  check_rewritten_keys(said, family, ModelConfig::from_json(config, said.source()), notes);
   return config;
 }
 

@@ -43,7 +43,7 @@ std::optional<double> as_number(const gguf::Value& value) {
   return std::nullopt;
 }
 
-std::vector<double> numbers_in(const gguf::Value& value) {
+std::vector<double> listed_numbers(const gguf::Value& value) {
   const auto* list = std::get_if<gguf::Array>(&value);
   const bool of_numbers = list != nullptr && list->type != gguf::ValueType::string &&
                           list->type != gguf::ValueType::array && list->count <= kMostLayers;
@@ -59,8 +59,10 @@ ParsedJson shortest_decimal(double value) {
 GgufSaid::GgufSaid(const gguf::Header& header, const std::filesystem::path& source,
                    std::span<const CheckpointTensor> stored)
     : header_(header), source_(source), architecture_(header.text("general.architecture").value_or("")) {
-  for (const gguf::Tensor& tensor : header.tensors) shapes_.emplace(tensor.name, tensor.shape());
-  for (const CheckpointTensor& tensor : stored) shapes_.emplace(tensor.name, tensor.shape);
+  for (const CheckpointTensor& tensor : stored) tensors_.emplace(tensor.name, tensor);
+  for (const gguf::Tensor& tensor : header.tensors)
+    tensors_.emplace(tensor.name, CheckpointTensor{tensor.name, tensor.type, tensor.shape(),
+                                                   header.data_offset + tensor.offset, tensor.bytes, 0});
 }
 
 const gguf::Value* GgufSaid::value(std::string_view key) const {
@@ -72,7 +74,7 @@ std::optional<double> GgufSaid::number(std::string_view key) const {
   const gguf::Value* found = value(key);
   if (found == nullptr) return std::nullopt;
   if (const auto one = as_number(*found)) return one;
-  const std::vector<double> all = numbers_in(*found);
+  const std::vector<double> all = listed_numbers(*found);
   const bool alike =
       !all.empty() && std::all_of(all.begin(), all.end(), [&](double x) { return x == all.front(); });
   return alike ? std::optional(all.front()) : std::nullopt;
@@ -88,7 +90,7 @@ std::vector<double> GgufSaid::list(std::string_view key) const {
   const gguf::Value* found = value(key);
   if (found == nullptr) return {};
   if (const auto one = as_number(*found)) return std::vector<double>(std::min(layers(), kMostLayers), *one);
-  return numbers_in(*found);
+  return listed_numbers(*found);
 }
 
 ParsedJson GgufSaid::json(std::string_view key) const {
@@ -102,7 +104,7 @@ ParsedJson GgufSaid::json(std::string_view key) const {
 }
 
 bool GgufSaid::any_tensor(std::string_view ending) const {
-  return std::any_of(shapes_.begin(), shapes_.end(), [&](const auto& tensor) {
+  return std::any_of(tensors_.begin(), tensors_.end(), [&](const auto& tensor) {
     const std::string& name = tensor.first;
     const bool ends = name.ends_with(ending);
     return ends && (name.size() == ending.size() || name[name.size() - ending.size() - 1] == '.');
@@ -110,21 +112,20 @@ bool GgufSaid::any_tensor(std::string_view ending) const {
 }
 
 std::vector<std::uint64_t> GgufSaid::shape(std::string_view name) const {
-  const auto found = shapes_.find(name);
-  return found == shapes_.end() ? std::vector<std::uint64_t>() : found->second;
+  const auto found = tensors_.find(name);
+  return found == tensors_.end() ? std::vector<std::uint64_t>() : found->second.shape;
 }
 
 std::vector<float> GgufSaid::values(std::string_view name) const {
-  const auto found = std::find_if(header_.tensors.begin(), header_.tensors.end(),
-                                  [&](const gguf::Tensor& tensor) { return tensor.name == name; });
-  if (found == header_.tensors.end() || found->type != ElementType::F32) return {};
-  std::uint64_t count = 1;
-  for (const std::uint64_t size : found->ne) count = size > kMostValues ? kMostValues + 1 : count * size;
-  if (count > kMostValues || count * sizeof(float) != found->bytes)
+  const auto found = tensors_.find(name);
+  const bool is_here =
+      found != tensors_.end() && found->second.type == ElementType::F32 && found->second.file == 0;
+  if (!is_here) return {};
+  const std::uint64_t bytes = found->second.bytes;
+  if (bytes > kMostValues * sizeof(float) || bytes % sizeof(float) != 0)
     throw Error::input("is no short list of numbers").in(source_).tensor(std::string(name));
-  std::vector<float> values(count);
-  File::open(source_).read_exactly(header_.data_offset + found->offset,
-                                   std::as_writable_bytes(std::span(values)));
+  std::vector<float> values(bytes / sizeof(float));
+  File::open(source_).read_exactly(found->second.offset, std::as_writable_bytes(std::span(values)));
   return values;
 }
 

@@ -37,7 +37,7 @@ class GgufSaid {
   ParsedJson json(std::string_view key) const;
   std::uint64_t layers() const { return count("block_count"); }
 
-  bool has_tensor(std::string_view name) const { return shapes_.contains(name); }
+  bool has_tensor(std::string_view name) const { return tensors_.contains(name); }
   bool any_tensor(std::string_view ending) const;  // "attn_q.bias", of whichever layer
   // Outermost first; empty where there is no such tensor.
   std::vector<std::uint64_t> shape(std::string_view name) const;
@@ -50,7 +50,7 @@ class GgufSaid {
   const gguf::Header& header_;
   const std::filesystem::path& source_;
   std::string architecture_;
-  std::map<std::string, std::vector<std::uint64_t>, std::less<>> shapes_;
+  std::map<std::string, CheckpointTensor, std::less<>> tensors_;
 };
 
 // A real number that was a float32, as the shortest decimal that means it: 1e-06, and not 9.999999974752427e-07.

@@ -7,7 +7,9 @@
 
 #include "core/model/expert_layout.h"
 #include "core/model/gguf_as_checkpoint.h"
+#include "core/model/gguf_import.h"
 #include "core/model/gguf_names.h"
+#include "core/model/gguf_rules.h"
 #include "core/model/open_model.h"
 #include "core/model/reconcile.h"
 #include "core/numeric/codec.h"
@@ -52,7 +54,10 @@ constexpr std::string_view kTakenAsStored[] = {
     "llama",   "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "deepseek_v2", "deepseek_v3",
     "kimi_k2", "gemma2",  "gemma3",  "phi3",  "olmo2", "gpt2",      "gpt_oss",     "minicpm3"};
 
-bool is_taken_as_stored(const ModuleTree& tree) {
+bool is_taken_as_stored(const ModuleTree& tree, const Checkpoint& gguf) {
+  // OLMo 3 has the architecture of OLMo 2.
+  const GgufFamily* family = family_of_gguf(gguf);
+  if (family != nullptr && is_mirrored(*family) && family->family != tree.family) return false;
   return std::find(std::begin(kTakenAsStored), std::end(kTakenAsStored), tree.family) !=
          std::end(kTakenAsStored);
 }
@@ -87,7 +92,7 @@ Weights::Weights(const std::filesystem::path& path, int jobs, WeightShares* shar
     : shares_(shares), checkpoint_(open_checkpoint(path, jobs)) {
   throw_first_error(checkpoint_.findings, path);
   DescribedModel said = describe_model(checkpoint_);
-  const bool as_checkpoint = from_gguf() && !is_taken_as_stored(said.tree);
+  const bool as_checkpoint = from_gguf() && !is_taken_as_stored(said.tree, checkpoint_);
   config_ = std::move(said.config);
   tree_ = in_layout_of(std::move(said.tree), checkpoint_);
   const Reconciliation reconciled = reconcile(tree_, *config_, checkpoint_);

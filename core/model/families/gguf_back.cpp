@@ -217,6 +217,7 @@ void kimi_linear(const GgufSaid& said, ParsedJson& config) {
   config["moe_renormalize"] = true;  // as llama.cpp computes it
   config["mla_use_nope"] = true;
   rename(config, "n_group", "num_expert_group");
+  if (said.has("attention.value_length")) config["head_dim"] = said.count("attention.value_length");
 }
 
 // --- decoders -------------------------------------------------------------------------------------------------------
@@ -286,6 +287,15 @@ bool has_shared_experts(const GgufSaid& said) {
 
 bool has_window(const GgufSaid& said) {
   return said.count("attention.sliding_window") != 0;
+}
+
+void orion(const GgufSaid&, ParsedJson& config) {
+  rename(config, "max_sequence_length", "max_position_embeddings");
+}
+
+void mellum(const GgufSaid& said, ParsedJson& config) {
+  windows(said, config);
+  config["norm_topk_prob"] = true;  // as llama.cpp computes it
 }
 
 void gemma2(const GgufSaid& said, ParsedJson& config) {
@@ -428,6 +438,7 @@ void stablelm(const GgufSaid& said, ParsedJson& config) {
 
 void ministral(const GgufSaid& said, ParsedJson& config) {
   const auto found = config.find("rope_scaling");
+  config["model_type"] = "mistral";  // of Mistral Small 3.1's text
   if (found == config.end() || !said.has("attention.temperature_scale")) return;
   config["model_type"] = "ministral3";
   config["architectures"] = {"Ministral3ForCausalLM"};

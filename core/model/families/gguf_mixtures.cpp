@@ -242,7 +242,7 @@ constexpr GgufRules kMellum = {
     .base = {.family = "mellum", .architecture = "mellum", .hf_class = "MellumForCausalLM"},
     .keys_of = Keys::of_config,
     .keys = kMellumKeys,
-    .back = back::windows};
+    .back = back::mellum};
 
 // transformers' class renormalizes always, and forgets route_norm.
 ParsedJson afmoe_norm(const GgufFacts& facts) {

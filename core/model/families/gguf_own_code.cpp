@@ -165,7 +165,8 @@ constexpr GgufRules kOrion = {.base = {.family = "orion",
                                        .hf_class = "OrionForCausalLM",
                                        .vocabulary = Vocabulary::sentencepiece_first},
                               .keys_of = Keys::own,
-                              .keys = kOrionKeys};
+                              .keys = kOrionKeys,
+                              .back = back::orion};
 
 constexpr GgufOwnKey kPanguKeys[] = {kVocabulary,
                                      kHeadRotary,

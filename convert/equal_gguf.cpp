@@ -71,7 +71,7 @@ class AcrossNames {
     for (const std::string& name : left_out_) only_in_gguf(name);
     compare_rope();
     if (passed_over > 0)
-      report_.notes.push_back(fmt::format("{} tensors are passed over: buffers{}", passed_over,
+      report_.notes.push_back(fmt::format("{} tensors are passed over: buffers, towers{}", passed_over,
                                           options.without_mtp ? ", multi-token prediction" : ""));
     return std::move(report_);
   }
@@ -84,10 +84,21 @@ class AcrossNames {
     return found ? expand(found->spec->name, found->indices) : name;
   }
 
+  // The language model of one that sees is named within that; a GGUF's stands by itself.
+  static std::string by_itself(const std::string& name) {
+    for (const auto& [within, alone] :
+         {std::pair<std::string_view, std::string_view>{"model.language_model.", "model."},
+          {"language_model.", ""}}) {
+      if (name.starts_with(within)) return std::string(alone) + name.substr(within.size());
+    }
+    return name;
+  }
+
   // Under which name of transformers the GGUF has it: a tied head that is stored all the same is the
   // embedding.
   std::string counterpart(const std::string& name) const {
     std::string own = canonical(name);
+    if (std::string alone = by_itself(own); !derived_.contains(own) && derived_.contains(alone)) return alone;
     if (derived_.contains(own) || lookup_ == nullptr) return own;
     const auto found = lookup_->find(name);
     return found && found->spec->storage == Storage::tied ? expand(found->spec->same_as, found->indices)
@@ -97,7 +108,8 @@ class AcrossNames {
   bool has_no_place(const std::string& name, const EqualOptions& options) const {
     if (is_known_buffer(name)) return true;
     const auto found = lookup_ == nullptr ? std::nullopt : lookup_->find(name);
-    return found && (found->spec->storage == Storage::buffer || (found->mtp && options.without_mtp));
+    return found &&
+           (found->spec->storage == Storage::buffer || found->tower || (found->mtp && options.without_mtp));
   }
 
   Difference only_named(const std::string& name) const {

@@ -6,7 +6,7 @@ namespace assay {
 
 std::vector<std::uint64_t> planned_rank_bytes(const OpenModel& open, const RankGrid& grid) {
   std::vector<std::uint64_t> bytes;
-  if (open.weights.from_gguf()) return bytes;
+  if (open.weights.checkpoint().gguf) return bytes;
   WeightFormat format = configured_format(open.weights.config());
   const WeightView embedding = open.weights.find({.role = Role::token_embedding});
   if (format.kind == WeightFormat::Kind::plain && embedding && embedding.kind == FormKind::plain)

@@ -6,7 +6,7 @@ namespace assay {
 
 LogicalTensor compose(DerivedTensor made, const std::shared_ptr<const StoredTensors>& sources) {
   made.check(*sources);
-  LogicalTensor tensor = sources->tensors[made.pieces.front().source];
+  LogicalTensor tensor = sources->tensors.at(made.pieces.empty() ? 0 : made.pieces.front().source);
   tensor.name = made.name;
   tensor.input_factors.reset();  // of the source, which reads with them
   tensor.shape = made.shape;

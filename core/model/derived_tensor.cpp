@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "core/model/stored_columns.h"
 #include "core/numeric/codec.h"
@@ -18,6 +19,10 @@ std::uint64_t columns_taken(const DerivedTensor::Piece& piece, const LogicalTens
 
 std::uint64_t rows_of(const DerivedTensor::Piece& piece, const LogicalTensor& source) {
   return piece.transposed ? columns_taken(piece, source) : piece.rows;
+}
+
+std::uint64_t width_of(const DerivedTensor::Piece& piece, const LogicalTensor& source) {
+  return piece.transposed ? piece.rows : columns_taken(piece, source);
 }
 
 bool is_part_of_rows(const DerivedTensor::Piece& piece) {
@@ -51,6 +56,31 @@ void regroup(const DerivedTensor& tensor, std::span<float> values) {
                     &made[(member * groups + group) * width]);
     }
   }
+}
+
+// `value` rounded to so many bits.
+float of_bits(double value, int bits) {
+  int exponent = 0;
+  const double part = std::frexp(value, &exponent);
+  return static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(part, bits)), exponent - bits));
+}
+
+// A number y of which float32(times · exp(y)) is `value`, or of which it is the next float, as another library's exp
+// may have it: the one of the fewest bits.
+float roundest_log(float value, float times) {
+  constexpr int kFloatBits = 24;
+  const double exact = std::log(static_cast<double>(value) / static_cast<double>(times));
+  if (!std::isfinite(exact)) return static_cast<float>(exact);
+  const float below = std::nextafter(value, -INFINITY), above = std::nextafter(value, INFINITY);
+  std::optional<float> near;
+  for (int bits = 1; bits <= kFloatBits; ++bits) {
+    const float y = of_bits(exact, bits);
+    const auto made = static_cast<float>(times * std::exp(static_cast<double>(y)));
+    if (made == value) return y;
+    const bool is_short = bits <= kFloatBits / 2;  // of more, floats that lie side by side would be mixed up
+    if (is_short && !near && made >= below && made <= above) near = y;
+  }
+  return near.value_or(static_cast<float>(exact));
 }
 
 // As torch does: the mean, and what is left of each value, are rounded to the type of the values.
@@ -88,7 +118,7 @@ DerivedTensor::Row DerivedTensor::source_of(std::uint64_t row) const {
 
 std::optional<std::uint32_t> DerivedTensor::same_as(const StoredTensors& stored) const {
   const bool changed = pieces.size() != 1 || pieces[0].transposed || pieces[0].is_scaled() ||
-                       order != HeadRows::kept || offset != 0 || centred || times_exp != 0 ||
+                       order != HeadRows::kept || offset != 0 || centred || times_exp != 0 || log_of != 0 ||
                        regrouped.groups != 0 || times || zero_rows != 0;
   if (changed || pieces[0].first_row != 0 || is_part_of_rows(pieces[0])) return std::nullopt;
   const LogicalTensor& source = stored.tensors[pieces[0].source];
@@ -105,12 +135,18 @@ void DerivedTensor::check(const StoredTensors& stored) const {
     return;
   }
   std::uint64_t held = zero_rows;
-  bool fits = true;
-  for (const Piece& piece : pieces) {
-    const LogicalTensor& source = stored.tensors.at(piece.source);
-    held += rows_of(piece, source);
-    fits = fits && piece.first_row + piece.rows <= source.all_rows() && within_rows(piece, source) &&
-           (piece.transposed ? piece.rows : columns_taken(piece, source)) == columns();
+  bool fits = abreast > 0 && pieces.size() % abreast == 0;
+  for (std::size_t i = 0; fits && i < pieces.size(); i += abreast) {
+    std::uint64_t width = 0;
+    const std::uint64_t high = rows_of(pieces[i], stored.tensors.at(pieces[i].source));
+    for (std::size_t j = i; j < i + abreast; ++j) {
+      const LogicalTensor& source = stored.tensors.at(pieces[j].source);
+      width += width_of(pieces[j], source);
+      fits = fits && pieces[j].first_row + pieces[j].rows <= source.all_rows() &&
+             within_rows(pieces[j], source) && rows_of(pieces[j], source) == high;
+    }
+    held += high;
+    fits = fits && width == columns();
   }
   const std::uint64_t ordered = shape.size() <= 1 ? columns() : rows();
   const bool whole_heads =
@@ -168,6 +204,9 @@ void DerivedReader::read(const DerivedTensor& tensor, std::uint64_t first, std::
     for (float& value : out.first(count * columns))
       value = static_cast<float>(tensor.times_exp * std::exp(static_cast<double>(value)));
   }
+  if (tensor.log_of != 0) {
+    for (float& value : out.first(count * columns)) value = roundest_log(value, tensor.log_of);
+  }
   if (tensor.times) {
     std::vector<float> factors(columns);
     StoredReader(source_, stored_.tensors[*tensor.times]).decode_rows(0, 1, factors);
@@ -184,11 +223,16 @@ void DerivedReader::read(const DerivedTensor& tensor, std::uint64_t first, std::
 void DerivedReader::read_in_order(const DerivedTensor& tensor, std::uint64_t first, std::uint64_t count,
                                   std::span<float> out) const {
   std::uint64_t begin = 0, done = 0;
-  for (const DerivedTensor::Piece& piece : tensor.pieces) {
+  for (std::size_t i = 0; i < tensor.pieces.size(); i += tensor.abreast) {
+    const DerivedTensor::Piece& piece = tensor.pieces[i];
     const std::uint64_t rows = rows_of(piece, stored_.tensors[piece.source]), end = begin + rows;
     const std::uint64_t from = std::max(first, begin), to = std::min(first + count, end);
     if (from < to) {
-      read_piece(piece, from - begin, to - from, out.subspan(done * tensor.columns()));
+      const std::span<float> here = out.subspan(done * tensor.columns());
+      if (tensor.abreast == 1)
+        read_piece(piece, from - begin, to - from, here);
+      else
+        read_abreast(tensor, i, from - begin, to - from, here);
       done += to - from;
     }
     begin = end;
@@ -203,6 +247,24 @@ void DerivedReader::read_in_order(const DerivedTensor& tensor, std::uint64_t fir
     throw Error::internal(fmt::format("rows {} to {} of a derived tensor: its pieces have {} of them", first,
                                       first + count, done))
         .tensor(tensor.name);
+}
+
+void DerivedReader::read_abreast(const DerivedTensor& tensor, std::size_t begin, std::uint64_t first,
+                                 std::uint64_t count, std::span<float> out) const {
+  std::uint64_t column = 0;
+  std::vector<float> values;
+  for (std::size_t i = begin; i < begin + tensor.abreast; ++i) {
+    const DerivedTensor::Piece& piece = tensor.pieces[i];
+    const std::uint64_t width = width_of(piece, stored_.tensors[piece.source]);
+    const std::uint64_t step = tensor.woven ? tensor.abreast : 1, at = tensor.woven ? i - begin : column;
+    values.resize(count * width);
+    read_piece(piece, first, count, values);
+    for (std::uint64_t row = 0; row < count; ++row) {
+      for (std::uint64_t c = 0; c < width; ++c)
+        out[row * tensor.columns() + at + c * step] = values[row * width + c];
+    }
+    column += width;
+  }
 }
 
 void DerivedReader::read_piece(const DerivedTensor::Piece& piece, std::uint64_t first, std::uint64_t count,

@@ -41,6 +41,9 @@ struct DerivedTensor {
   std::string name;
   std::vector<std::uint64_t> shape;  // outermost first
   std::vector<Piece> pieces;         // one under the other
+  // So many pieces at a time stand side by side, and are the same rows; woven: their columns take turns.
+  std::uint64_t abreast = 1;
+  bool woven = false;
   HeadRows order = HeadRows::kept;
   std::uint64_t head_rows = 0;     // of one head, where the order is not kept
   std::uint64_t turning_rows = 0;  // … of which so many of the first are in the other order; 0: all
@@ -49,7 +52,10 @@ struct DerivedTensor {
     std::uint64_t groups = 0, members = 0, width = 0;
   } regrouped;
   float times_exp =
-      0;             // times exp(value); 0: the value itself. State spaces store the logarithm of their decay
+      0;  // times exp(value); 0: the value itself. State spaces store the logarithm of their decay
+  // The logarithm of value / log_of; 0: the value itself. What times_exp has made is taken back by it: of all numbers
+  // of which that is made the one of the fewest bits, which is what a checkpoint of bfloat16 had.
+  float log_of = 0;
   float offset = 0;  // added to every value: Gemma's norms are stored less 1 by transformers
   // A tensor of one row, by whose values those of this one's row are multiplied: Kimi K3's residuals are scored by a norm
   // and a matrix of one row, one behind the other.
@@ -91,6 +97,8 @@ class DerivedReader {
  private:
   void read_in_order(const DerivedTensor& tensor, std::uint64_t first, std::uint64_t count,
                      std::span<float> out) const;
+  void read_abreast(const DerivedTensor& tensor, std::size_t begin, std::uint64_t first, std::uint64_t count,
+                    std::span<float> out) const;
   void read_piece(const DerivedTensor::Piece& piece, std::uint64_t first, std::uint64_t count,
                   std::span<float> out) const;
   void read_values(const DerivedTensor::Piece& piece, std::uint64_t first, std::uint64_t count,

@@ -9,6 +9,7 @@
 #include "core/formats/json.h"
 #include "core/model/config.h"
 #include "core/model/gguf_keys.h"
+#include "core/model/gguf_mirror.h"
 #include "core/system/error.h"
 
 namespace assay {
@@ -202,6 +203,12 @@ ModelConfig ModelConfig::from_gguf(const gguf::Header& header, const std::filesy
                                    std::span<const CheckpointTensor> stored) {
   const auto architecture = header.text("general.architecture");
   if (!architecture) throw Error::input("GGUF metadata lacks general.architecture").in(source);
+  const GgufSaid said(header, source, stored);
+  if (const GgufFamily* family = family_of_gguf(said);
+      family != nullptr && is_mirrored(*family) && !is_told_by_keys(*family)) {
+    std::vector<std::string> notes;
+    return from_json(mirrored_config(said, *family, notes), source);
+  }
   ModelConfig config;
   config.origin_ = Origin::gguf;
   config.source_ = source;

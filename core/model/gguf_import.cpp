@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/model/gguf_keys.h"
+#include "core/model/gguf_mirror.h"
 #include "core/model/gguf_names.h"
 #include "core/model/gguf_rules.h"
 #include "core/system/error.h"
@@ -117,33 +118,17 @@ class Importer {
 }  // namespace
 
 const GgufFamily* family_of_gguf(const Checkpoint& gguf) {
-  const std::string architecture = gguf.gguf->text("general.architecture").value_or("");
-  const auto number = [&](std::string_view key) {
-    return gguf.gguf->number(fmt::format("{}.{}", architecture, key)).value_or(0);
-  };
-  const auto is_told = [&](const GgufFamily& family) {
-    switch (family.told_by) {
-      case GgufFamily::ToldBy::architecture: return true;
-      case GgufFamily::ToldBy::experts: return number("expert_count") > 0;
-      case GgufFamily::ToldBy::sigmoid_gating:
-        return number("expert_gating_func") == kGgufSigmoidGating ||
-               std::any_of(gguf.tensors.begin(), gguf.tensors.end(),
-                           [](const CheckpointTensor& t) { return t.name.ends_with(".exp_probs_b.bias"); });
-      case GgufFamily::ToldBy::nothing: break;
-    }
-    return false;
-  };
-  const GgufFamily* found = nullptr;
-  for (const GgufFamily* family : gguf_families()) {
-    if (family->architecture != architecture || !is_told(*family) || !can_be_read_back(*family)) continue;
-    if (found == nullptr || family->told_by != GgufFamily::ToldBy::architecture) found = family;
-  }
-  return found;
+  return family_of_gguf(GgufSaid(*gguf.gguf, gguf.files.front().path, gguf.tensors));
 }
 
 std::vector<DerivedTensor> hf_tensors(const Checkpoint& gguf, const GgufFamily& family,
                                       const StoredTensors& stored, std::vector<std::string>& left_out) {
-  return Importer(gguf, family, stored).run(left_out);
+  if (!is_mirrored(family)) return Importer(gguf, family, stored).run(left_out);
+  const fs::path& source = gguf.files.front().path;
+  const GgufSaid said(*gguf.gguf, source, gguf.tensors);
+  std::vector<std::string> notes;
+  const ModelConfig config = ModelConfig::from_json(mirrored_config(said, family, notes), source);
+  return mirrored_tensors(config, describe(config), family, said, stored, left_out);
 }
 
 std::vector<float> rope_factors(const Checkpoint& gguf, const StoredTensors& stored) {
@@ -185,7 +170,7 @@ HfModel import_gguf(const Checkpoint& gguf, const StoredTensors& stored, Element
     for (std::uint32_t i = 0; i < stored.tensors.size(); ++i)
       model.tensors.push_back(whole(stored.tensors[i].name, stored, i));
   } else {
-    check_keys(gguf, *family, model.notes);
+    if (!is_mirrored(*family)) check_keys(gguf, *family, model.notes);
     model.family = family->family;
     model.tensors = hf_tensors(gguf, *family, stored, model.left_out);
     const ParsedJson config = hf_config(gguf, *family, stored, type, model);

@@ -2,21 +2,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "core/model/config.h"
 #include "core/model/gguf_import.h"
 #include "core/model/gguf_keys.h"
+#include "core/model/gguf_mirror.h"
 #include "core/model/llama3_rope.h"
 #include "core/system/error.h"
 
 namespace assay {
 namespace {
 
-// A float32 as the shortest decimal that means it: 1e-06, and not 9.999999974752427e-07.
 ParsedJson shortest(const ParsedJson& value) {
-  if (value.is_number_float())
-    return std::strtod(fmt::format("{}", static_cast<float>(value.get<double>())).c_str(), nullptr);
+  if (value.is_number_float()) return shortest_decimal(value.get<double>());
   if (!value.is_object()) return value;
   ParsedJson object = ParsedJson::object();
   for (const auto& [key, member] : value.items()) object[key] = shortest(member);
@@ -32,9 +30,7 @@ class ConfigWriter {
   ParsedJson write(const ParsedJson& known, ElementType type, HfModel& model) {
     config_["architectures"] = {std::string(family_.hf_class)};
     config_["model_type"] = std::string(family_.family);
-    config_["dtype"] = type == ElementType::F32   ? "float32"
-                       : type == ElementType::F16 ? "float16"
-                                                  : "bfloat16";
+    take_type(type);
     const auto keep = [&](std::string_view key) {
       if (const auto found = known.find(key); found != known.end())
         config_[std::string(key)] = shortest(*found);
@@ -51,14 +47,33 @@ class ConfigWriter {
     attention(known);
     experts(known);
     rope_frequencies(model.left_out);
-    token("bos_token_id", "tokenizer.ggml.bos_token_id");
-    token("eos_token_id", "tokenizer.ggml.eos_token_id");
-    token("pad_token_id", "tokenizer.ggml.padding_token_id");
+    take_tokens();
+    note_losses(model.notes);
+    return std::move(config_);
+  }
+
+  // By the tables that would write it.
+  ParsedJson mirror(ElementType type, HfModel& model) {
+    const GgufSaid said(header_, gguf_.files.front().path, gguf_.tensors);
+    config_ = mirrored_config(said, family_, model.notes);
+    take_type(type);
+    take_tokens();
     note_losses(model.notes);
     return std::move(config_);
   }
 
  private:
+  void take_type(ElementType type) {
+    config_["dtype"] = type == ElementType::F32   ? "float32"
+                       : type == ElementType::F16 ? "float16"
+                                                  : "bfloat16";
+  }
+  void take_tokens() {
+    token("bos_token_id", "tokenizer.ggml.bos_token_id");
+    token("eos_token_id", "tokenizer.ggml.eos_token_id");
+    token("pad_token_id", "tokenizer.ggml.padding_token_id");
+  }
+
   // Some files say -1 where there is none.
   void token(const char* name, std::string_view key) {
     const auto value = header_.number(key);
@@ -135,6 +150,7 @@ class ConfigWriter {
 
 ParsedJson hf_config(const Checkpoint& gguf, const GgufFamily& family, const StoredTensors& stored,
                      ElementType type, HfModel& model) {
+  if (is_mirrored(family)) return ConfigWriter(gguf, family, stored).mirror(type, model);
   const ModelConfig sizes = ModelConfig::from_gguf(*gguf.gguf, gguf.files.front().path, gguf.tensors);
   return ConfigWriter(gguf, family, stored).write(sizes.document(), type, model);
 }

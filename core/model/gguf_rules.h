@@ -33,6 +33,8 @@ struct GgufFacts {
   double rope_number(const char* key, double otherwise) const;  // of `rope`
 };
 
+class GgufSaid;  // core/model/gguf_said.h
+
 // A key that an architecture has beside those of every one, and where its value is from: config.json under
 // one of these names (not written where it is silent), a function (not written where it gives null), or a
 // constant.
@@ -44,6 +46,9 @@ struct GgufOwnKey {
   ParsedJson (*made)(const GgufFacts& facts) = nullptr;
   std::optional<double> constant = {};
   bool unless_zero = false;
+  bool of_tower = false;  // of a part of the model that is another file: config.json need not say it
+  // The way back: what config.json says of it. nullptr: `config` is its name there, or that of the table (gguf_keys.h).
+  void (*back)(const GgufSaid& said, ParsedJson& config) = nullptr;
 };
 
 // A tensor of the checkpoint that becomes one of another name than its role tells, or other values.
@@ -123,6 +128,12 @@ struct GgufRules {
     kimi_k3,       // eos as config.json has it
   } tokenizer = Tokenizer::plain;
 
+  // The way back (gguf_mirror.h), of families that none of the tables above tells of: why there is none; "": there is
+  // one. What no key tells, and which of several families with an architecture it is; nullptr: as base.told_by says.
+  std::string_view lost = {};
+  void (*back)(const GgufSaid& said, ParsedJson& config) = nullptr;
+  bool (*told)(const GgufSaid& said) = nullptr;
+
   bool is_less_one(std::string_view tensor) const {
     return !norms_less_one.empty() && tensor.ends_with(norms_less_one) &&
            (norms_as_they_are.empty() || !tensor.ends_with(norms_as_they_are));
@@ -132,8 +143,12 @@ struct GgufRules {
 // Of a family that has none: nothing of its own.
 const GgufRules& gguf_rules(const GgufFamily& family);
 
-// Whether a GGUF of it becomes transformers' checkpoint again: where nothing but names and norms differ.
+// Whether a GGUF of it becomes transformers' checkpoint again.
 bool can_be_read_back(const GgufFamily& family);
+// ... by the tables that wrote it (gguf_mirror.h), and not by gguf_keys.h's names and gguf_names.h's alone.
+bool is_mirrored(const GgufFamily& family);
+// Whether its module tree is described by the names of gguf_keys.h, and needs no config.json.
+bool is_told_by_keys(const GgufFamily& family);
 
 // As gguf_family(), and where one family has two architectures, that of mixtures or the other.
 const GgufFamily* gguf_family_of(const ModuleTree& tree);

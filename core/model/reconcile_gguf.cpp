@@ -49,6 +49,14 @@ class GgufReconciler {
       if (module->repeat.over == Repeat::Over::layers) layers = module->repeat.indices;
     }
     const std::uint64_t in_a_layer = spec.elements.value() * (where.copies / layers.size());
+    // In a key, or in the tensor of another.
+    const GgufFamily* family = gguf_family_of(tree_);
+    const GgufOwnName* own = family == nullptr ? nullptr : own_gguf_name(spec, gguf_rules(*family));
+    if (own != nullptr && own->name.empty() && !where.mtp && spec.storage == Storage::own) {
+      ++kept_otherwise_.tensors;
+      kept_otherwise_.elements += in_a_layer * layers.size();
+      return;
+    }
     for (const std::uint64_t layer : layers) {
       wanted_.push_back(
           {&spec, layer, in_a_layer, where.mtp, gguf_names(spec, layer, gguf_family_of(tree_))});
@@ -158,6 +166,9 @@ class GgufReconciler {
     line("stored again: tied, shared or split", result_.duplicates);
     line("buffers, no parameters", result_.buffers);
     line("scales of whole tensors", result_.scales);
+    if (kept_otherwise_.tensors > 0)
+      result_.lines.push_back({"kept in keys, or within another tensor", kept_otherwise_.tensors,
+                               -static_cast<std::int64_t>(kept_otherwise_.elements)});
     if (result_.tensors_not_here > 0)
       result_.lines.push_back({"in splits that are not here", result_.tensors_not_here,
                                -static_cast<std::int64_t>(elements_not_here_)});
@@ -173,6 +184,7 @@ class GgufReconciler {
   std::unordered_map<std::string, std::vector<std::size_t>> by_name_;
   Reconciliation result_;
   FindingCollector findings_;
+  StoredTally kept_otherwise_;
   std::uint64_t elements_not_here_ = 0;
 };
 

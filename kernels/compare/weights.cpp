@@ -13,7 +13,7 @@ constexpr std::size_t kMostNamed = 5;
 
 void judge_weights(const Weights& test, const Weights& reference, const CommonOptions& common,
                    ModelComparison& result) {
-  if (test.from_gguf() != reference.from_gguf()) {
+  if (test.checkpoint().gguf.has_value() != reference.checkpoint().gguf.has_value()) {
     result.notes.push_back("weights of a GGUF and of safetensors are not compared by themselves");
     return;
   }

@@ -65,7 +65,7 @@ std::vector<Claim> cache_claims(const LanguageModel& model, Ops& ops, std::span<
 double grouped_difference(const Weights& weights, const ModelOptions& options, Ops& ops, int jobs,
                           std::span<const TokenId> tokens, std::size_t window) {
   const Checkpoint& files = weights.checkpoint();
-  Weights again(weights.from_gguf() ? files.files.front().path : files.root, jobs);
+  Weights again(files.gguf ? files.files.front().path : files.root, jobs);
   LayerGroups groups;
   groups.every = 6;  // as `grouped` has it where nothing is said
   groups.window = window;

@@ -6,7 +6,10 @@
 #include <cstring>
 
 #include "core/model/expert_layout.h"
+#include "core/model/gguf_as_checkpoint.h"
+#include "core/model/gguf_import.h"
 #include "core/model/gguf_names.h"
+#include "core/model/gguf_rules.h"
 #include "core/model/open_model.h"
 #include "core/model/reconcile.h"
 #include "core/numeric/codec.h"
@@ -45,6 +48,20 @@ GgufPart gguf_part(Role role, std::string_view name) {
   return {role};
 }
 
+// Families that are computed from a GGUF's own names and orders of rows, as llama.cpp has them: the first to be, before
+// GGUFs could be seen as checkpoints.
+constexpr std::string_view kTakenAsStored[] = {
+    "llama",   "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "deepseek_v2", "deepseek_v3",
+    "kimi_k2", "gemma2",  "gemma3",  "phi3",  "olmo2", "gpt2",      "gpt_oss",     "minicpm3"};
+
+bool is_taken_as_stored(const ModuleTree& tree, const Checkpoint& gguf) {
+  // OLMo 3 has the architecture of OLMo 2.
+  const GgufFamily* family = family_of_gguf(gguf);
+  if (family != nullptr && is_mirrored(*family) && family->family != tree.family) return false;
+  return std::find(std::begin(kTakenAsStored), std::end(kTakenAsStored), tree.family) !=
+         std::end(kTakenAsStored);
+}
+
 // Of each tensor, how many of its role stand before it in the same module: WeightKey::half.
 std::map<const TensorSpec*, int> numbers_of_role(const ModuleTree& tree) {
   std::map<const TensorSpec*, int> numbers;
@@ -75,6 +92,7 @@ Weights::Weights(const std::filesystem::path& path, int jobs, WeightShares* shar
     : shares_(shares), checkpoint_(open_checkpoint(path, jobs)) {
   throw_first_error(checkpoint_.findings, path);
   DescribedModel said = describe_model(checkpoint_);
+  const bool as_checkpoint = from_gguf() && !is_taken_as_stored(said.tree, checkpoint_);
   config_ = std::move(said.config);
   tree_ = in_layout_of(std::move(said.tree), checkpoint_);
   const Reconciliation reconciled = reconcile(tree_, *config_, checkpoint_);
@@ -83,13 +101,39 @@ Weights::Weights(const std::filesystem::path& path, int jobs, WeightShares* shar
                                    reconciled.shards_told))
         .in(path);
   throw_first_error(without_declarations(reconciled.findings), path);
-  stored_ = find_stored(checkpoint_, config_->quantization());
+  std::vector<std::optional<GgufAsCheckpoint::Seen>> seen;
+  if (as_checkpoint) {
+    GgufAsCheckpoint whole = gguf_as_checkpoint(checkpoint_);
+    config_ = std::move(whole.config);
+    tree_ = std::move(whole.tree);
+    stored_ = std::move(whole.stored);
+    seen = std::move(whole.seen);
+    checkpoint_.container = Checkpoint::Container::safetensors;  // from here on it is one
+  } else {
+    stored_ = find_stored(checkpoint_, config_->quantization());
+  }
   throw_first_error(stored_.findings, path);
   reader_ = std::make_unique<CheckpointReader>(checkpoint_);
   for (const CheckpointFile& file : checkpoint_.files) files_.emplace_back(file.path);
   for (const LogicalTensor& tensor : stored_.tensors)
     stored_readers_.push_back(std::make_unique<StoredReader>(*reader_, tensor));
   from_gguf() ? index_gguf() : index_safetensors();
+  // Weights of a GGUF that lie otherwise than a checkpoint's, and are taken as they lie.
+  const TensorLookup lookup(tree_);
+  for (const bool placing : {false, true}) {
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      const auto found = seen[i] ? lookup.find(stored_.tensors[i].name) : std::nullopt;
+      if (!found) continue;
+      const TensorSpec& spec = *found->spec;
+      const Role role = placing ? seen[i]->role : spec.role;
+      const Place place = {static_cast<int>(role), static_cast<int>(spec.part), found->indices.layer,
+                           spec.bias, 0};
+      if (placing)
+        entries_[place] = Entry{{i}, seen[i]->input_major, spec.stacked != 0 && spec.bias, 0, &spec};
+      else
+        entries_.erase(place);
+    }
+  }
   if (shares_ != nullptr) tree_of_rank_ = shares_->tree_of_rank(tree_);
 }
 

@@ -7,8 +7,6 @@
 #include <sstream>
 
 #include "core/formats/gguf.h"
-#include "core/model/gguf_rules.h"
-#include "core/model/module_tree.h"
 #include "tests/convert/convert_support.h"
 #include "tests/support/made_families.h"
 #include "tests/support/paths.h"
@@ -370,28 +368,6 @@ TEST(GgufFamilies, WindowsThatLlamaCppHasNotAreANote) {
       (result.out + result.err).find("windows of 9 tokens are left out: llama.cpp's starcoder2 has none"),
       std::string::npos)
       << result.out << result.err;
-}
-
-// Of every family whose GGUF can be read back --equal finds each weight again.
-TEST(GgufFamilies, AreReadBack) {
-  const TempDir dir;
-  int read = 0;
-  std::set<std::string> seen;
-  for (const Expected& file : expected_files()) {
-    if (!seen.insert(file.model).second) continue;
-    SCOPED_TRACE(file.model);
-    make_family_model(file.model, dir / file.model);
-    const ModelConfig config = ModelConfig::read(dir / file.model / "config.json");
-    const GgufFamily* family = gguf_family_of(describe(config));
-    ASSERT_NE(family, nullptr);
-    if (!can_be_read_back(*family)) continue;
-    const fs::path gguf = dir / (file.model + ".gguf");
-    expect_ok(assay({"convert", dir / file.model, gguf, "--to", "gguf:f32", "--tokenizer-pre", "none"}));
-    ++read;
-    const auto equal = assay({"convert", "--equal", dir / file.model, gguf, "--drop-mtp"});
-    EXPECT_EQ(equal.exit_code, 0) << equal.out << equal.err;
-  }
-  EXPECT_GE(read, 18);
 }
 
 // Families that transformers has no class for, held to llama.cpp's own logits (data/check_gguf_loads.py): whole gates of Kimi's

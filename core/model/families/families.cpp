@@ -29,9 +29,8 @@ constexpr GgufGroup (*kGgufGroups[])() = {
     gguf_hybrid_2026,   gguf_qkv,          gguf_deepseek_v4, gguf_kimi_k3,      gguf_lightning,
     gguf_mixtures_2026, gguf_windows_2026, gguf_latent_2026, gguf_nemotron_nas, gguf_own_code};
 
-// Of the families with GgufRules those whose metadata tell every shape of config.json: the test GgufFamilies reads
-// each of them back.
-constexpr std::string_view kReadBack[] = {
+// Of the families with GgufRules those that are described by the names of gguf_keys.h alone.
+constexpr std::string_view kByKeys[] = {
     "olmo",      "olmo2",   "granite",    "smollm3",  "seed_oss", "exaone4", "hunyuan_v1_dense",
     "cohere",    "cohere2", "glm4",       "gemma",    "gemma2",   "gemma3",  "mpt",
     "qwen2_moe", "dots1",   "minimax_m2", "glm4_moe", "olmoe",    "mellum"};
@@ -387,7 +386,8 @@ const Family* family_of_metadata(const ModelConfig& config) {
   for (const Family* family : kFamilies) {
     const GgufFamily* in_gguf = gguf_family(family->name);
     const bool named_there = in_gguf != nullptr && gguf_rules(*in_gguf).keys_of != GgufRules::Keys::table &&
-                             can_be_read_back(*in_gguf) && in_gguf->told_by != GgufFamily::ToldBy::nothing &&
+                             contains(kByKeys, family->name) &&
+                             in_gguf->told_by != GgufFamily::ToldBy::nothing &&
                              in_gguf->architecture == config.model_type();
     if (!contains(family->gguf_architectures, config.model_type()) && !named_there) continue;
     const bool of_experts = in_gguf != nullptr && in_gguf->told_by == GgufFamily::ToldBy::experts;
@@ -432,8 +432,20 @@ const GgufRules& gguf_rules(const GgufFamily& family) {
   return kNone;
 }
 
+bool is_mirrored(const GgufFamily& family) {
+  const GgufRules& rules = gguf_rules(family);
+  return rules.keys_of != GgufRules::Keys::table && rules.lost.empty();
+}
+
+bool is_told_by_keys(const GgufFamily& in_gguf) {
+  return contains(kByKeys, in_gguf.family) ||
+         std::any_of(std::begin(kFamilies), std::end(kFamilies), [&](const Family* family) {
+           return contains(family->gguf_architectures, in_gguf.architecture);
+         });
+}
+
 bool can_be_read_back(const GgufFamily& family) {
-  return gguf_rules(family).keys_of == GgufRules::Keys::table || contains(kReadBack, family.family);
+  return gguf_rules(family).keys_of == GgufRules::Keys::table || is_mirrored(family);
 }
 
 const GgufFamily* gguf_family_of(const ModuleTree& tree) {
@@ -496,8 +508,9 @@ const Family& find_family(const ModelConfig& config) {
   const bool of_gguf = config.origin() == ModelConfig::Origin::gguf;
   if (const GgufFamily* written = of_gguf ? written_only(asked) : nullptr) {
     throw Error::input(
-        fmt::format("GGUFs of the architecture \"{}\" ({}) are written here, and not read back", asked,
-                    written->hf_class))
+        fmt::format("GGUFs of the architecture \"{}\" ({}) are written here, and not read back{}{}", asked,
+                    written->hf_class, gguf_rules(*written).lost.empty() ? "" : ": ",
+                    gguf_rules(*written).lost))
         .in(config.source())
         .remedy("take the checkpoint that the file was made of; assay inspect lists what the file holds");
   }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_back.h"
 #include "core/model/gguf_own_keys.h"
 #include "core/model/gguf_transforms.h"
 
@@ -68,7 +69,8 @@ constexpr GgufRules kFalcon = {
     .keys_of = Keys::own,
     .keys = kFalconKeys,
     .names = kFalconNames,
-    .activations = kGelu};
+    .activations = kGelu,
+    .back = back::falcon};
 
 ParsedJson stablelm_rotary(const GgufFacts& facts) {
   const double part = facts.rope.value("partial_rotary_factor", 0.25);
@@ -92,7 +94,8 @@ constexpr GgufOwnKey kStablelmKeys[] = {
 constexpr GgufRules kStablelm = {
     .base = {.family = "stablelm", .architecture = "stablelm", .hf_class = "StableLmForCausalLM"},
     .keys_of = Keys::own,
-    .keys = kStablelmKeys};
+    .keys = kStablelmKeys,
+    .back = back::stablelm};
 
 constexpr GgufOwnKey kGpt2Keys[] = {kLayers,  {.key = "context_length", .config = "n_ctx|n_positions"},
                                     kHidden,  kFourHidden,
@@ -102,7 +105,8 @@ constexpr GgufRules kGpt2 = {
     .base = {.family = "gpt2", .architecture = "gpt2", .hf_class = "GPT2LMHeadModel"},
     .keys_of = Keys::own,
     .keys = kGpt2Keys,
-    .activations = kGelu};
+    .activations = kGelu,
+    .back = back::gpt2};
 
 ParsedJson neox_rotary(const GgufFacts& facts) {
   const double part = facts.number("rotary_pct", facts.rope.value("partial_rotary_factor", 0.25));
@@ -166,7 +170,8 @@ constexpr GgufOwnKey kMptKeys[] = {
 constexpr GgufRules kMpt = {.base = {.family = "mpt", .architecture = "mpt", .hf_class = "MPTForCausalLM"},
                             .keys_of = Keys::own,
                             .keys = kMptKeys,
-                            .activations = {}};
+                            .activations = {},
+                            .back = back::mpt};
 
 constexpr GgufOwnKey kBigcodeKeys[] = {
     {.key = "context_length", .config = "n_positions"}, kHidden,  kFourHidden, kLayers, kHeads,

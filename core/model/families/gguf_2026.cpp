@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_back.h"
 #include "core/model/gguf_own_keys.h"
 #include "core/model/gguf_transforms.h"
 #include "core/system/error.h"
@@ -105,7 +106,10 @@ std::vector<DerivedTensor> proportional_factors(const GgufFacts& facts) {
   return {tensor};
 }
 constexpr GgufOwnKey kGemma4Keys[] = {
-    {.key = "final_logit_softcapping", .form = Form::f32, .made = softcapping},
+    {.key = "final_logit_softcapping",
+     .form = Form::f32,
+     .config = "final_logit_softcapping",
+     .made = softcapping},
     kWindow,
     {.key = "attention.shared_kv_layers", .made = shared_caches},
     {.key = "embedding_length_per_layer_input", .made = inputs_of_layers},
@@ -143,7 +147,8 @@ constexpr GgufRules kGemma4 = {.base = {.family = "gemma4",
                                .more_tensors = proportional_factors,
                                .activations = "gelu_pytorch_tanh",
                                .rope_types = "proportional",
-                               .tokenizer = GgufRules::Tokenizer::gemma4};
+                               .tokenizer = GgufRules::Tokenizer::gemma4,
+                               .back = back::gemma4};
 
 // Gemma 4 12B: the same language model.
 constexpr GgufRules kGemma4Unified = [] {
@@ -180,7 +185,8 @@ constexpr GgufRules kMinimaxM3 = {.base = {.family = "minimax_m3",
                                   .names = kM3Names,
                                   .activations = "swigluoai",
                                   .norms_less_one = "norm.weight",
-                                  .f32_parts = ".indexer."};
+                                  .f32_parts = ".indexer.",
+                                  .back = back::minimax_m3};
 
 // --- MiMo-V2-Flash -----------------------------------------------------------------------------------------------
 
@@ -219,7 +225,8 @@ constexpr GgufRules kMimo = {
     .keys_of = Keys::of_config,
     .keys = kMimoKeys,
     .names = kMimoNames,
-    .gate_last = true};
+    .gate_last = true,
+    .back = back::mimo};
 
 // --- Step 3.5 ----------------------------------------------------------------------------------------------------
 
@@ -303,7 +310,8 @@ constexpr GgufRules kStep = {
     .keys = kStepKeys,
     .names = kStepNames,
     .more_tensors = step_factors,
-    .norms_less_one = "norm.weight"};
+    .norms_less_one = "norm.weight",
+    .lost = back::kNotTold};
 
 constexpr const GgufRules* kGroup[] = {&kGemma4, &kGemma4Unified, &kMinimaxM3, &kMimo, &kStep};
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_back.h"
 #include "core/model/gguf_own_keys.h"
 
 namespace assay::families {
@@ -72,7 +73,8 @@ constexpr GgufRules kDeepseekV4 = {
     .keys = kKeys,
     .names = kNames,
     .f32_parts = "hc_",
-    .fp4 = GgufRules::Fp4::first_and_others_as_stored};
+    .fp4 = GgufRules::Fp4::first_and_others_as_stored,
+    .lost = back::kNotTold};
 
 constexpr const GgufRules* kGroup[] = {&kDeepseekV4};
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_back.h"
 #include "core/model/gguf_names.h"
 #include "core/model/gguf_own_keys.h"
 #include "core/model/gguf_transforms.h"
@@ -60,7 +61,9 @@ constexpr GgufRules kOlmo3 = {.base = {.family = "olmo3",
                                        .hf_class = "Olmo3ForCausalLM",
                                        .told_by = ToldBy::nothing},
                               .keys_of = Keys::of_config,
-                              .keys = kOlmo3Keys};
+                              .keys = kOlmo3Keys,
+                              .back = back::windows,
+                              .told = back::has_window};
 constexpr GgufRules kOlmo = {
     .base = {.family = "olmo", .architecture = "olmo", .hf_class = "OlmoForCausalLM", .paired_heads = true},
     .keys_of = Keys::of_config,
@@ -113,7 +116,8 @@ constexpr GgufRules kMistral3 = {.base = {.family = "mistral3",
                                           .writes_rope_factors = true,
                                           .vocabulary = Vocabulary::llama},
                                  .keys_of = Keys::of_config,
-                                 .keys = kMistral3Keys};
+                                 .keys = kMistral3Keys,
+                                 .back = back::ministral};
 constexpr GgufRules kArcee = {.base = {.family = "arcee",
                                        .architecture = "arcee",
                                        .hf_class = "ArceeForCausalLM",
@@ -141,13 +145,15 @@ constexpr GgufRules kExaone4 = {.base = {.family = "exaone4",
                                          .hf_class = "Exaone4ForCausalLM",
                                          .writes_rope_factors = true},
                                 .keys_of = Keys::of_config,
-                                .keys = kExaone4Keys};
+                                .keys = kExaone4Keys,
+                                .back = back::exaone4};
 constexpr GgufRules kErnie = {.base = {.family = "ernie4_5",
                                        .architecture = "ernie4_5",
                                        .hf_class = "Ernie4_5ForCausalLM",
                                        .vocabulary = Vocabulary::sentencepiece_first},
                               .keys_of = Keys::of_config,
-                              .tokenizer = GgufRules::Tokenizer::ernie};
+                              .tokenizer = GgufRules::Tokenizer::ernie,
+                              .back = back::untied_bias};
 
 ParsedJson nemotron_rotary(const GgufFacts& facts) {
   const auto factor = facts.rope.find("partial_rotary_factor");
@@ -211,12 +217,14 @@ constexpr GgufRules kCohere = {
 constexpr GgufRules kCohere2 = {
     .base = {.family = "cohere2", .architecture = "cohere2", .hf_class = "Cohere2ForCausalLM"},
     .keys_of = Keys::of_config,
-    .keys = kCohere2Keys};
+    .keys = kCohere2Keys,
+    .back = back::windows};
 
 constexpr GgufRules kStarcoder2 = {
     .base = {.family = "starcoder2", .architecture = "starcoder2", .hf_class = "Starcoder2ForCausalLM"},
     .keys_of = Keys::of_config,
-    .activations = "gelu_pytorch_tanh|gelu_new|gelu"};
+    .activations = "gelu_pytorch_tanh|gelu_new|gelu",
+    .back = back::untied_bias};
 
 ParsedJson glm_rotary(const GgufFacts& facts) {
   const auto factor = facts.rope.find("partial_rotary_factor");
@@ -327,7 +335,8 @@ constexpr GgufRules kGemma2 = {.base = {.family = "gemma2",
                                .keys = kGemma2Keys,
                                .activations = kGeluTanh,
                                .norms_less_one = "norm.weight",
-                               .tokenizer = GgufRules::Tokenizer::gemma};
+                               .tokenizer = GgufRules::Tokenizer::gemma,
+                               .back = back::gemma2};
 
 // What the class has where a published config is silent.
 ParsedJson context_or(const GgufFacts& facts) {
@@ -377,7 +386,8 @@ constexpr GgufRules kGemma3 = {.base = {.family = "gemma3",
                                .keys = kGemma3Keys,
                                .activations = kGeluTanh,
                                .norms_less_one = "norm.weight",
-                               .tokenizer = GgufRules::Tokenizer::gemma};
+                               .tokenizer = GgufRules::Tokenizer::gemma,
+                               .back = back::gemma3};
 
 // --- Gemma 3n ----------------------------------------------------------------------------------------------------
 
@@ -455,7 +465,8 @@ constexpr GgufRules kGemma3n = {.base = {.family = "gemma3n",
                                 .names = kGemma3nNames,
                                 .activations = "gelu_pytorch_tanh",
                                 .f32_parts = "_coef",
-                                .tokenizer = GgufRules::Tokenizer::gemma};
+                                .tokenizer = GgufRules::Tokenizer::gemma,
+                                .back = back::gemma3n};
 
 constexpr const GgufRules* kGroup[] = {&kGlm4v,   &kOlmo2,    &kOlmo3,   &kOlmo,    &kGranite,    &kSmollm3,
                                        &kArcee,   &kMistral3, &kSeedOss, &kExaone4, &kErnie,      &kNemotron,

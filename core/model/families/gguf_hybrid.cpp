@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_back.h"
 #include "core/model/gguf_keys.h"
 #include "core/model/gguf_own_keys.h"
 #include "core/model/gguf_transforms.h"
@@ -64,14 +65,16 @@ constexpr GgufRules kLfm2 = {.base = {.family = "lfm2",
                                       .omits_tied_head = true},
                              .keys_of = Keys::of_config,
                              .keys = kLfm2Keys,
-                             .names = kLfm2Names};
+                             .names = kLfm2Names,
+                             .back = back::lfm2};
 constexpr GgufRules kLfm2Moe = {.base = {.family = "lfm2_moe",
                                          .architecture = "lfm2moe",
                                          .hf_class = "Lfm2MoeForCausalLM",
                                          .omits_tied_head = true},
                                 .keys_of = Keys::of_config,
                                 .keys = kLfm2MoeKeys,
-                                .names = kLfm2Names};
+                                .names = kLfm2Names,
+                                .back = back::lfm2};
 
 // Of Nemotron-H a layer is one mixer: a scan, attention, an MLP or experts.
 ParsedJson where_mixed(const GgufFacts& facts, Part part, std::uint64_t value) {
@@ -160,7 +163,8 @@ constexpr GgufRules kNemotronH = {.base = {.family = "nemotron_h",
                                   .keys = kNemotronKeys,
                                   .names = kNemotronNames,
                                   .activations = {},
-                                  .ignores_head_dim = true};
+                                  .ignores_head_dim = true,
+                                  .back = back::nemotron_h};
 constexpr GgufRules kNemotronMoe = {.base = {.family = "nemotron_h",
                                              .architecture = "nemotron_h_moe",
                                              .hf_class = "NemotronHForCausalLM",
@@ -170,7 +174,8 @@ constexpr GgufRules kNemotronMoe = {.base = {.family = "nemotron_h",
                                     .keys = kNemotronMoeKeys,
                                     .names = kNemotronNames,
                                     .activations = {},
-                                    .ignores_head_dim = true};
+                                    .ignores_head_dim = true,
+                                    .back = back::nemotron_h};
 
 ParsedJson dense_first(const GgufFacts& facts) {
   const ParsedJson* types = facts.find("mlp_layer_types");
@@ -207,7 +212,8 @@ constexpr GgufOwnKey kCohereKeys[] = {
 constexpr GgufRules kCohere2Moe = {
     .base = {.family = "cohere2_moe", .architecture = "cohere2moe", .hf_class = "Cohere2MoeForCausalLM"},
     .keys_of = Keys::of_config,
-    .keys = kCohereKeys};
+    .keys = kCohereKeys,
+    .back = back::cohere2_moe};
 
 constexpr const GgufRules* kGroup[] = {&kLfm2, &kLfm2Moe, &kNemotronH, &kNemotronMoe, &kCohere2Moe};
 

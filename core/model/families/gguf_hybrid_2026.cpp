@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_back.h"
 #include "core/model/gguf_names.h"
 #include "core/model/gguf_own_keys.h"
 #include "core/model/gguf_transforms.h"
@@ -93,7 +94,7 @@ constexpr auto kDenseNames = beside_mamba(
                                 {"shared_mlp.output_linear.weight", "ffn_down"}}});
 
 constexpr GgufRules granite4(std::string_view architecture, std::span<const GgufOwnName> names,
-                             bool (*is_of)(const ModuleTree&)) {
+                             bool (*is_of)(const ModuleTree&), bool (*told)(const GgufSaid&)) {
   return {.base = {.family = "granitemoehybrid",
                    .architecture = architecture,
                    .hf_class = "GraniteMoeHybridForCausalLM",
@@ -104,7 +105,9 @@ constexpr GgufRules granite4(std::string_view architecture, std::span<const Gguf
           .keys_of = Keys::of_config,
           .keys = kGranite4Keys,
           .names = names,
-          .ignores_head_dim = true};
+          .ignores_head_dim = true,
+          .back = back::granite_hybrid,
+          .told = told};
 }
 bool with_experts(const ModuleTree& tree) {
   return !tree.recurrent.empty() && tree.experts > 0;
@@ -118,10 +121,11 @@ bool of_attention_with_experts(const ModuleTree& tree) {
 bool of_attention(const ModuleTree& tree) {
   return tree.recurrent.empty() && tree.experts == 0;
 }
-constexpr GgufRules kHybrid = granite4("granitehybrid", kExpertNames, with_experts);
-constexpr GgufRules kDense = granite4("granitehybrid", kDenseNames, without_experts);
-constexpr GgufRules kAttentionMoe = granite4("granitemoe", kExpertNames, of_attention_with_experts);
-constexpr GgufRules kAttention = granite4("granite", kDenseNames, of_attention);
+constexpr GgufRules kHybrid = granite4("granitehybrid", kExpertNames, with_experts, back::has_experts);
+constexpr GgufRules kDense = granite4("granitehybrid", kDenseNames, without_experts, back::has_no_experts);
+constexpr GgufRules kAttentionMoe =
+    granite4("granitemoe", kExpertNames, of_attention_with_experts, back::is_granite4_attention);
+constexpr GgufRules kAttention = granite4("granite", kDenseNames, of_attention, back::is_granite4_attention);
 // --- Falcon-H1 ---------------------------------------------------------------------------------------------------
 
 float multiplier(const GgufSource& source, const char* key, std::size_t place = 0) {
@@ -238,7 +242,8 @@ constexpr GgufRules kFalconH1 = {
     .base = {.family = "falcon_h1", .architecture = "falcon-h1", .hf_class = "FalconH1ForCausalLM"},
     .keys_of = Keys::own,
     .keys = kFalconKeys,
-    .names = kFalconNames};
+    .names = kFalconNames,
+    .back = back::falcon_h1};
 
 constexpr const GgufRules* kGroup[] = {&kHybrid, &kDense, &kAttentionMoe, &kAttention, &kFalconH1};
 

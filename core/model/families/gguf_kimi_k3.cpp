@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_back.h"
 #include "core/model/families/gguf_latent_keys.h"
 #include "core/model/gguf_keys.h"
 #include "core/model/gguf_own_keys.h"
@@ -69,7 +70,8 @@ constexpr GgufRules kKimiK3 = {.base = {.family = "kimi_k3",
                                .names = kNames,
                                .activations = "situ",
                                .fp4 = GgufRules::Fp4::first,
-                               .tokenizer = GgufRules::Tokenizer::kimi_k3};
+                               .tokenizer = GgufRules::Tokenizer::kimi_k3,
+                               .lost = back::kNotTold};
 
 constexpr const GgufRules* kGroup[] = {&kKimiK3};
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_back.h"
 #include "core/model/families/gguf_latent_keys.h"
 #include "core/model/gguf_own_keys.h"
 #include "core/model/gguf_transforms.h"
@@ -60,7 +61,8 @@ constexpr GgufRules kV32 = {.base = {.family = "deepseek_v32",
                                      .latent = true,
                                      .omits_tied_head = true},
                             .keys_of = Keys::of_config,
-                            .keys = std::span(kDeepseekKeys).first(kWithoutTypes)};
+                            .keys = std::span(kDeepseekKeys).first(kWithoutTypes),
+                            .back = back::deepseek_sparse};
 constexpr GgufRules kGlm5 = {.base = {.family = "glm_moe_dsa",
                                       .architecture = "glm-dsa",
                                       .hf_class = "GlmMoeDsaForCausalLM",
@@ -68,7 +70,8 @@ constexpr GgufRules kGlm5 = {.base = {.family = "glm_moe_dsa",
                                       .omits_tied_head = true},
                              .keys_of = Keys::of_config,
                              .keys = kDeepseekKeys,
-                             .tokenizer = GgufRules::Tokenizer::glm};
+                             .tokenizer = GgufRules::Tokenizer::glm,
+                             .back = back::deepseek_sparse};
 constexpr GgufRules kGlmLite = {.base = {.family = "glm4_moe_lite",
                                          .architecture = "deepseek2",
                                          .hf_class = "Glm4MoeLiteForCausalLM",
@@ -124,7 +127,8 @@ constexpr GgufRules kMistral4 = {.base = {.family = "mistral4",
                                           .omits_tied_head = true},
                                  .keys_of = Keys::of_config,
                                  .keys = kMistral4Keys,
-                                 .names = kMistral4Names};
+                                 .names = kMistral4Names,
+                                 .back = back::mistral4};
 
 constexpr GgufOwnKey kKimiKeys[] = {
     kVocabulary, kKeyHeads,    kConvolution, kDeltaWidth,
@@ -150,7 +154,8 @@ constexpr GgufRules kKimiLinear = {.base = {.family = "kimi_linear",
                                             .latent = true},
                                    .keys_of = Keys::of_config,
                                    .keys = kKimiKeys,
-                                   .names = kKimiNames};
+                                   .names = kKimiNames,
+                                   .back = back::kimi_linear};
 
 constexpr const GgufRules* kGroup[] = {&kV32, &kGlm5, &kGlmLite, &kK25, &kYoutu, &kMistral4, &kKimiLinear};
 

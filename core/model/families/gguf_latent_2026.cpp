@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_back.h"
 #include "core/model/families/gguf_latent_keys.h"
 #include "core/model/gguf_keys.h"
 #include "core/model/gguf_names.h"
@@ -75,7 +76,8 @@ constexpr GgufRules kHyV4 = {
     .ignores_head_dim = true,
     .f32_parts = "hc_",
     .f32_head = "enable_lm_head_fp32",
-    .omits_lone_group = true};
+    .omits_lone_group = true,
+    .lost = back::kNotTold};
 
 // --- dots3-note --------------------------------------------------------------------------------------------------
 
@@ -148,7 +150,8 @@ constexpr GgufRules kDots3 = {.base = {.family = "dots3_note",
                               .keys = kDots3Keys,
                               .names = kDots3Names,
                               .ignores_head_dim = true,
-                              .tokenizer = GgufRules::Tokenizer::dots3};
+                              .tokenizer = GgufRules::Tokenizer::dots3,
+                              .lost = back::kNotTold};
 
 // --- GLM-5.3-Flash -----------------------------------------------------------------------------------------------
 
@@ -214,7 +217,8 @@ constexpr GgufRules kGlm5Next = {.base = {.family = "glm5_next",
                                  .names = kGlm5NextNames,
                                  .ignores_head_dim = true,
                                  .f32_parts = "hc_|indexer_compressor_",
-                                 .tokenizer = GgufRules::Tokenizer::glm};
+                                 .tokenizer = GgufRules::Tokenizer::glm,
+                                 .lost = back::kNotTold};
 
 constexpr const GgufRules* kGroup[] = {&kHyV4, &kDots3, &kGlm5Next};
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_back.h"
 #include "core/model/gguf_own_keys.h"
 #include "core/model/gguf_transforms.h"
 #include "core/system/error.h"
@@ -101,7 +102,8 @@ constexpr GgufRules kLing3 = {.base = {.family = "bailing_moe_v3",
                                        .latent = true},
                               .keys_of = Keys::of_config,
                               .keys = kLing3Keys,
-                              .names = kLing3Names};
+                              .names = kLing3Names,
+                              .lost = back::kNotTold};
 
 constexpr const GgufRules* kGroup[] = {&kMinicpm3, &kLing3};
 

@@ -1,6 +1,7 @@
 // How llama.cpp keeps MiniMax-01 and M1 (conversion/minimax.py): lightning attention in seven layers of eight, whose decays
 // are computed, and softmax in the eighth; all residuals are scaled by one number.
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_back.h"
 #include "core/model/gguf_own_keys.h"
 
 namespace assay::families {
@@ -22,7 +23,8 @@ constexpr GgufRules kMinimax = {
     .keys_of = Keys::of_config,
     .keys = kKeys,
     .names = kNames,
-    .tokenizer = GgufRules::Tokenizer::minimax_01};
+    .tokenizer = GgufRules::Tokenizer::minimax_01,
+    .lost = back::kNotTold};
 
 constexpr const GgufRules* kGroup[] = {&kMinimax};
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_back.h"
 #include "core/model/gguf_keys.h"
 #include "core/model/gguf_own_keys.h"
 #include "core/model/gguf_transforms.h"
@@ -45,7 +46,8 @@ constexpr GgufOwnKey kDotsKeys[] = {kExpertWidth, kSharedWidth,  kDenseFirst, kS
 constexpr GgufRules kDots = {
     .base = {.family = "dots1", .architecture = "dots1", .hf_class = "Dots1ForCausalLM"},
     .keys_of = Keys::of_config,
-    .keys = kDotsKeys};
+    .keys = kDotsKeys,
+    .back = back::dots1};
 
 constexpr GgufOwnKey kMinimaxKeys[] = {{.key = "expert_feed_forward_length", .config = "intermediate_size"},
                                        {.key = "rope.dimension_count", .config = "rotary_dim"},
@@ -53,7 +55,8 @@ constexpr GgufOwnKey kMinimaxKeys[] = {{.key = "expert_feed_forward_length", .co
 constexpr GgufRules kMinimaxM2 = {
     .base = {.family = "minimax_m2", .architecture = "minimax-m2", .hf_class = "MiniMaxM2ForCausalLM"},
     .keys_of = Keys::of_config,
-    .keys = kMinimaxKeys};
+    .keys = kMinimaxKeys,
+    .back = back::local_experts};
 
 ParsedJson half_rotary(const GgufFacts& facts) {
   const double part = facts.rope.value("partial_rotary_factor", 0.5);
@@ -73,7 +76,8 @@ constexpr GgufRules kGlm4Moe = {
     .keys_of = Keys::of_config,
     .keys = kGlmKeys,
     .names = kGlmNames,
-    .tokenizer = GgufRules::Tokenizer::glm};
+    .tokenizer = GgufRules::Tokenizer::glm,
+    .back = back::glm};
 
 // GLM-4.5V's heads turn halves.
 constexpr GgufRules kGlm4vMoe = {.base = {.family = "glm4v_moe_text",
@@ -98,7 +102,8 @@ constexpr GgufRules kGptOss = {
     .base = {.family = "gpt_oss", .architecture = "gpt-oss", .hf_class = "GptOssForCausalLM"},
     .keys_of = Keys::of_config,
     .keys = kGptOssKeys,
-    .names = kGptOssNames};
+    .names = kGptOssNames,
+    .back = back::local_experts};
 
 // All layers see everything: no chunks.
 ParsedJson llama4_window(const GgufFacts& facts) {
@@ -124,7 +129,8 @@ constexpr GgufRules kLlama4 = {.base = {.family = "llama4",
                                         .writes_rope_factors = true},
                                .keys_of = Keys::of_config,
                                .keys = kLlama4Keys,
-                               .names = kLlama4Names};
+                               .names = kLlama4Names,
+                               .back = back::llama4};
 
 constexpr GgufOwnKey kOlmoeKeys[] = {
     {.key = "attention.layer_norm_rms_epsilon", .form = Form::f32, .constant = 1e-5}};
@@ -179,7 +185,8 @@ constexpr GgufRules kGraniteMoe = {.base = {.family = "granitemoe",
                                    .keys_of = Keys::of_config,
                                    .keys = kGraniteKeys,
                                    .names = kGraniteNames,
-                                   .ignores_head_dim = true};
+                                   .ignores_head_dim = true,
+                                   .back = back::local_experts};
 constexpr GgufRules kGraniteShared = {.base = {.family = "granitemoeshared",
                                                .architecture = "granitemoe",
                                                .hf_class = "GraniteMoeSharedForCausalLM",
@@ -190,7 +197,9 @@ constexpr GgufRules kGraniteShared = {.base = {.family = "granitemoeshared",
                                       .keys_of = Keys::of_config,
                                       .keys = kGraniteKeys,
                                       .names = kGraniteNames,
-                                      .ignores_head_dim = true};
+                                      .ignores_head_dim = true,
+                                      .back = back::local_experts,
+                                      .told = back::has_shared_experts};
 
 // As the converter has it, whatever its meaning.
 ParsedJson ernie_shared(const GgufFacts& facts) {
@@ -214,7 +223,8 @@ constexpr GgufRules kErnieMoe = {.base = {.family = "ernie4_5_moe",
                                  .keys = kErnieKeys,
                                  .names = kErnieNames,
                                  .gate_last = true,
-                                 .tokenizer = GgufRules::Tokenizer::ernie};
+                                 .tokenizer = GgufRules::Tokenizer::ernie,
+                                 .back = back::ernie_moe};
 
 ParsedJson mellum_window(const GgufFacts& facts) {
   const ParsedJson* use = facts.find("use_sliding_window");
@@ -231,7 +241,8 @@ constexpr GgufOwnKey kMellumKeys[] = {
 constexpr GgufRules kMellum = {
     .base = {.family = "mellum", .architecture = "mellum", .hf_class = "MellumForCausalLM"},
     .keys_of = Keys::of_config,
-    .keys = kMellumKeys};
+    .keys = kMellumKeys,
+    .back = back::mellum};
 
 // transformers' class renormalizes always, and forgets route_norm.
 ParsedJson afmoe_norm(const GgufFacts& facts) {
@@ -255,7 +266,8 @@ constexpr GgufRules kAfmoe = {.base = {.family = "afmoe",
                               .keys_of = Keys::of_config,
                               .keys = kAfmoeKeys,
                               .names = kAfmoeNames,
-                              .gate_last = true};
+                              .gate_last = true,
+                              .back = back::afmoe};
 
 constexpr const GgufRules* kGroup[] = {&kGlm4vMoe,      &kQwen2Moe, &kDots,   &kMinimaxM2, &kGlm4Moe,
                                        &kGptOss,        &kLlama4,   &kOlmoe,  &kDbrx,      &kGraniteMoe,

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_back.h"
 #include "core/model/gguf_keys.h"
 #include "core/model/gguf_own_keys.h"
 
@@ -103,7 +104,8 @@ constexpr GgufRules kHunyuanMoe = {.base = {.family = "hunyuan_v1_moe",
                                    .keys_of = Keys::of_config,
                                    .keys = kHunyuanKeys,
                                    .rope_types = "dynamic",
-                                   .tokenizer = GgufRules::Tokenizer::hunyuan_moe};
+                                   .tokenizer = GgufRules::Tokenizer::hunyuan_moe,
+                                   .back = back::hunyuan_moe};
 
 // --- K-EXAONE ----------------------------------------------------------------------------------------------------
 
@@ -137,7 +139,8 @@ constexpr GgufRules kExaoneMoe = {.base = {.family = "exaone_moe",
                                            .hf_class = "ExaoneMoeForCausalLM",
                                            .writes_rope_factors = true},
                                   .keys_of = Keys::of_config,
-                                  .keys = kExaoneKeys};
+                                  .keys = kExaoneKeys,
+                                  .back = back::windows};
 
 // --- Solar Open --------------------------------------------------------------------------------------------------
 

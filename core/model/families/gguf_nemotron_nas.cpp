@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_back.h"
 #include "core/model/gguf_own_keys.h"
 #include "core/model/gguf_transforms.h"
 
@@ -71,7 +72,8 @@ constexpr GgufRules kNemotronNas = {.base = {.family = "nemotron_nas",
                                     .keys_of = Keys::own,
                                     .keys = kKeys,
                                     .names = kNames,
-                                    .rope_types = "llama3"};
+                                    .rope_types = "llama3",
+                                    .lost = back::kNotTold};
 
 constexpr const GgufRules* kGroup[] = {&kNemotronNas};
 

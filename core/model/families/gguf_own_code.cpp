@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_back.h"
 #include "core/model/gguf_keys.h"
 #include "core/model/gguf_names.h"
 #include "core/model/gguf_own_keys.h"
@@ -80,7 +81,8 @@ constexpr GgufRules kNanbeige = {.base = {.family = "nanbeige",
                                           .writes_rope_factors = true,
                                           .vocabulary = Vocabulary::llama},
                                  .keys_of = Keys::of_config,
-                                 .keys = kNanbeigeKeys};
+                                 .keys = kNanbeigeKeys,
+                                 .back = back::nanbeige};
 
 // The stack of H stands behind that of L, and there are blocks for every pass, of which the first alone have tensors.
 std::uint64_t layers_a_stack(const ModuleTree& tree) {
@@ -139,7 +141,8 @@ constexpr GgufRules kHrmText = {
     .base = {.family = "hrm_text", .architecture = "hrm_text", .hf_class = "HrmTextForCausalLM"},
     .keys_of = Keys::of_config,
     .keys = kHrmKeys,
-    .names = kHrmNames};
+    .names = kHrmNames,
+    .lost = back::kNotTold};
 
 ParsedJson orion_layout(const GgufFacts&) {
   return "Meta AI original pth";
@@ -162,7 +165,8 @@ constexpr GgufRules kOrion = {.base = {.family = "orion",
                                        .hf_class = "OrionForCausalLM",
                                        .vocabulary = Vocabulary::sentencepiece_first},
                               .keys_of = Keys::own,
-                              .keys = kOrionKeys};
+                              .keys = kOrionKeys,
+                              .back = back::orion};
 
 constexpr GgufOwnKey kPanguKeys[] = {kVocabulary,
                                      kHeadRotary,
@@ -224,7 +228,8 @@ constexpr GgufRules kPlamo3 = {
     .keys = kPlamo3Keys,
     .names = kPlamo3Names,
     .activations = "swiglu|silu",
-    .tokenizer = GgufRules::Tokenizer::plamo};
+    .tokenizer = GgufRules::Tokenizer::plamo,
+    .lost = "its norms are stored plus a number that is no float"};
 
 // --- With experts --------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_back.h"
 #include "core/model/gguf_own_keys.h"
 #include "core/system/error.h"
 
@@ -67,7 +68,8 @@ constexpr GgufRules kPhi3 = {.base = {.family = "phi3",
                              .early_keys = kPhi3Early,
                              .more_tensors = own_keys::longrope_factors,
                              .rope_types = "longrope|su",
-                             .tokenizer = GgufRules::Tokenizer::phi3};
+                             .tokenizer = GgufRules::Tokenizer::phi3,
+                             .back = back::phi3};
 
 constexpr GgufRules kPhimoe = {.base = {.family = "phimoe",
                                         .architecture = "phimoe",
@@ -78,7 +80,8 @@ constexpr GgufRules kPhimoe = {.base = {.family = "phimoe",
                                .early_keys = kPhi3Early,
                                .more_tensors = own_keys::longrope_factors,
                                .rope_types = "longrope|su",
-                               .tokenizer = GgufRules::Tokenizer::phi3};
+                               .tokenizer = GgufRules::Tokenizer::phi3,
+                               .back = back::phi3};
 
 constexpr const GgufRules* kGroup[] = {&kPhi3, &kPhimoe};
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_back.h"
 #include "core/model/gguf_own_keys.h"
 #include "core/model/gguf_transforms.h"
 #include "core/system/error.h"
@@ -68,7 +69,8 @@ constexpr GgufRules kLing2 = {.base = {.family = "bailing_moe_v2",
                                        .hf_class = "BailingMoeV2ForCausalLM"},
                               .keys_of = Keys::of_config,
                               .keys = kLing2Keys,
-                              .names = kLing2Names};
+                              .names = kLing2Names,
+                              .back = back::bailing_v2};
 
 // --- InternLM2, MiniCPM ------------------------------------------------------------------------------------------
 
@@ -81,7 +83,8 @@ constexpr GgufRules kInternlm2 = {.base = {.family = "internlm2",
                                            .vocabulary = Vocabulary::sentencepiece_first},
                                   .keys_of = Keys::of_config,
                                   .names = kInternNames,
-                                  .tokenizer = GgufRules::Tokenizer::internlm2};
+                                  .tokenizer = GgufRules::Tokenizer::internlm2,
+                                  .back = back::internlm2};
 
 ParsedJson residual_scale(const GgufFacts& facts) {
   return facts.number("scale_depth") / std::sqrt(static_cast<double>(facts.tree.layers));
@@ -100,7 +103,8 @@ constexpr GgufRules kMinicpm = {.base = {.family = "minicpm",
                                 .keys_of = Keys::of_config,
                                 .keys = kMinicpmKeys,
                                 .more_tensors = own_keys::longrope_factors,
-                                .rope_types = "longrope|su"};
+                                .rope_types = "longrope|su",
+                                .back = back::minicpm};
 
 // --- ChatGLM -----------------------------------------------------------------------------------------------------
 
@@ -140,7 +144,8 @@ constexpr GgufRules kChatglm = {
     .base = {.family = "chatglm", .architecture = "chatglm", .hf_class = "ChatGLMModel"},
     .keys_of = Keys::own,
     .keys = kGlmKeys,
-    .tokenizer = GgufRules::Tokenizer::chatglm};
+    .tokenizer = GgufRules::Tokenizer::chatglm,
+    .back = back::chatglm};
 constexpr GgufRules kGlm = {.base = {.family = "glm",
                                      .architecture = "chatglm",
                                      .hf_class = "GlmForCausalLM",
@@ -167,7 +172,8 @@ constexpr GgufRules kApertus = {.base = {.family = "apertus",
                                 .keys = kLlamaKeys,
                                 .tensor_keys = kXielu,
                                 .names = kApertusNames,
-                                .activations = "xielu"};
+                                .activations = "xielu",
+                                .back = back::apertus};
 
 constexpr const GgufRules* kGroup[] = {&kLing1, &kLing2, &kInternlm2, &kMinicpm, &kChatglm, &kGlm, &kApertus};
 

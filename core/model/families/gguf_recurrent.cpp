@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_back.h"
 #include "core/model/gguf_names.h"
 #include "core/model/gguf_own_keys.h"
 #include "core/model/gguf_transforms.h"
@@ -89,7 +90,8 @@ constexpr GgufRules kMamba = {.base = {.family = "mamba",
                                        .omits_tied_head = true},
                               .keys_of = Keys::own,
                               .keys = kMambaKeys,
-                              .names = kMambaNames};
+                              .names = kMambaNames,
+                              .back = back::mamba};
 
 ParsedJson scan2_inner(const GgufFacts& facts) {
   const auto expand = static_cast<std::uint64_t>(facts.number("mamba_expand|expand", 2));
@@ -130,7 +132,8 @@ constexpr GgufRules kMamba2 = {
     .base = {.family = "mamba2", .architecture = "mamba2", .hf_class = "Mamba2ForCausalLM"},
     .keys_of = Keys::own,
     .keys = kMamba2Keys,
-    .names = kMamba2Names};
+    .names = kMamba2Names,
+    .back = back::mamba2};
 
 // Attention in one layer of attn_layer_period, the others have no heads.
 ParsedJson jamba_key_heads(const GgufFacts& facts) {
@@ -183,7 +186,8 @@ constexpr GgufRules kJamba = {.base = {.family = "jamba",
                               .keys_of = Keys::own,
                               .keys = kJambaKeys,
                               .names = kJambaNames,
-                              .tokenizer = GgufRules::Tokenizer::jamba};
+                              .tokenizer = GgufRules::Tokenizer::jamba,
+                              .back = back::jamba};
 
 // --- Gated DeltaNet ----------------------------------------------------------------------------------------------
 
@@ -332,7 +336,8 @@ constexpr GgufRules kQwen3Next = {
     .keys = std::span(kDeltaKeys).first(kKeysOfQwen3Next),
     .names = kQwen3NextNames,
     .norms_less_one = "norm.weight",
-    .norms_as_they_are = "linear_attn.norm.weight"};
+    .norms_as_they_are = "linear_attn.norm.weight",
+    .back = back::gated_delta};
 constexpr GgufRules kQwen35 = {.base = {.family = "qwen3_5",
                                         .architecture = "qwen35",
                                         .hf_class = "Qwen3_5ForConditionalGeneration",
@@ -341,7 +346,8 @@ constexpr GgufRules kQwen35 = {.base = {.family = "qwen3_5",
                                .keys = kDeltaKeys,
                                .names = kQwen35Names,
                                .norms_less_one = "norm.weight",
-                               .norms_as_they_are = "linear_attn.norm.weight"};
+                               .norms_as_they_are = "linear_attn.norm.weight",
+                               .back = back::qwen3_5};
 constexpr GgufRules kQwen35Moe = {.base = {.family = "qwen3_5_moe",
                                            .architecture = "qwen35moe",
                                            .hf_class = "Qwen3_5MoeForConditionalGeneration"},
@@ -349,7 +355,8 @@ constexpr GgufRules kQwen35Moe = {.base = {.family = "qwen3_5_moe",
                                   .keys = kDeltaKeys,
                                   .names = kQwen35Names,
                                   .norms_less_one = "norm.weight",
-                                  .norms_as_they_are = "linear_attn.norm.weight"};
+                                  .norms_as_they_are = "linear_attn.norm.weight",
+                                  .back = back::qwen3_5_moe};
 
 constexpr const GgufRules* kGroup[] = {&kMamba, &kMamba2, &kJamba, &kQwen3Next, &kQwen35, &kQwen35Moe};
 

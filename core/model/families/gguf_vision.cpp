@@ -19,11 +19,11 @@ ParsedJson deepstack_layers(const GgufFacts& facts) {
   return indexes == nullptr ? std::size_t{0} : indexes->size();
 }
 constexpr GgufOwnKey kQwen3Keys[] = {
-    {.key = "n_deepstack_layers", .made = deepstack_layers},
+    {.key = "n_deepstack_layers", .made = deepstack_layers, .of_tower = true},
 };
 constexpr GgufOwnKey kQwen3MoeKeys[] = {
     {.key = "expert_feed_forward_length", .config = "moe_intermediate_size"},
-    {.key = "n_deepstack_layers", .made = deepstack_layers},
+    {.key = "n_deepstack_layers", .made = deepstack_layers, .of_tower = true},
 };
 constexpr GgufOwnName kQwen3MoeNames[] = {
     {"experts.gate_up_proj", "ffn_gate_exps.weight|ffn_up_exps.weight", transposed_halves},

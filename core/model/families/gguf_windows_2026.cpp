@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
+#include "core/model/families/gguf_back.h"
 #include "core/model/gguf_keys.h"
 #include "core/model/gguf_names.h"
 #include "core/model/gguf_own_keys.h"
@@ -57,7 +58,8 @@ constexpr GgufRules kLaguna = {
     .keys = kLagunaKeys,
     .names = kLagunaNames,
     .gate_last = true,
-    .tokenizer = GgufRules::Tokenizer::laguna};
+    .tokenizer = GgufRules::Tokenizer::laguna,
+    .lost = back::kNotTold};
 
 // --- Granite with windows ----------------------------------------------------------------------------------------
 
@@ -82,11 +84,15 @@ ParsedJson attention_scale(const GgufFacts& facts) {
 constexpr GgufOwnKey kGraniteKeys[] = {
     kVocabulary,
     {.key = "rope.dimension_count", .made = own_keys::head_width},
-    {.key = "attention.scale", .form = Form::f32, .made = attention_scale, .unless_zero = true},
+    {.key = "attention.scale",
+     .form = Form::f32,
+     .config = "attention_multiplier",
+     .made = attention_scale,
+     .unless_zero = true},
     {.key = "embedding_scale", .form = Form::f32, .config = "embedding_multiplier", .unless_zero = true},
     {.key = "residual_scale", .form = Form::f32, .config = "residual_multiplier", .unless_zero = true},
-    {.key = "logit_scale", .form = Form::f32, .made = logit_scale},
-    {.key = "attention.sliding_window", .made = window},
+    {.key = "logit_scale", .form = Form::f32, .config = "logits_scaling", .made = logit_scale},
+    {.key = "attention.sliding_window", .config = "sliding_window", .made = window},
     {.key = "attention.sliding_window_pattern", .form = Form::flags, .made = windows_by_layer},
     {.key = "attention.rope_pattern", .form = Form::flags, .made = rotating_layers},
     {.key = "expert_shared_feed_forward_length", .config = "shared_intermediate_size", .unless_zero = true}};
@@ -98,7 +104,8 @@ constexpr GgufRules kGraniteSwa = {.base = {.family = "granite_swa",
                                             .vocabulary = Vocabulary::llama},
                                    .keys_of = Keys::of_config,
                                    .keys = std::span(kGraniteKeys).first(std::size(kGraniteKeys) - 1),
-                                   .ignores_head_dim = true};
+                                   .ignores_head_dim = true,
+                                   .back = back::granite_swa};
 constexpr GgufOwnName kGraniteMoeNames[] = {{"experts.gate_up_proj", "ffn_gate_up_exps.weight"},
                                             {"experts.down_proj", "ffn_down_exps.weight"},
                                             {"shared_mlp.input_linear.weight", "ffn_up_shexp"},
@@ -113,7 +120,9 @@ constexpr GgufRules kGraniteMoeSwa = {.base = {.family = "granitemoe_swa",
                                       .keys_of = Keys::of_config,
                                       .keys = kGraniteKeys,
                                       .names = kGraniteMoeNames,
-                                      .ignores_head_dim = true};
+                                      .ignores_head_dim = true,
+                                      .back = back::granite_swa,
+                                      .told = back::has_experts};
 
 // --- Muse Glimmer ------------------------------------------------------------------------------------------------
 
@@ -139,8 +148,8 @@ ParsedJson output_multiplier(const GgufFacts& facts) {
   return facts.number("output_multiplier", 0.19611613513818404);
 }
 constexpr GgufOwnKey kMuseKeys[] = {
-    {.key = "final_logit_softcapping", .form = Form::f32, .made = cap},
-    {.key = "logit_scale", .form = Form::f32, .made = output_multiplier},
+    {.key = "final_logit_softcapping", .form = Form::f32, .config = "final_logit_softcapping", .made = cap},
+    {.key = "logit_scale", .form = Form::f32, .config = "output_multiplier", .made = output_multiplier},
     {.key = "attention.sliding_window", .config = "sliding_window"},
     {.key = "attention.sliding_window_pattern", .form = Form::flags, .made = windows_by_layer}};
 constexpr GgufOwnName kMuseNames[] = {
@@ -154,7 +163,8 @@ constexpr GgufRules kMuseGlimmer = {.base = {.family = "muse_glimmer",
                                     .keys = kMuseKeys,
                                     .names = kMuseNames,
                                     .norms_less_one = "layernorm.weight",
-                                    .tokenizer = GgufRules::Tokenizer::muse_glimmer};
+                                    .tokenizer = GgufRules::Tokenizer::muse_glimmer,
+                                    .back = back::muse};
 
 constexpr const GgufRules* kGroup[] = {&kLaguna, &kGraniteSwa, &kGraniteMoeSwa, &kMuseGlimmer};
 

@@ -1,0 +1,187 @@
+// Families whose GGUFs are read by the tables that wrote them (core/model/gguf_mirror.h). Their files are the converter's of
+// llama.cpp, byte for byte (GgufFamilies.FilesAreLlamaCpps); here each becomes a checkpoint again that would become a file of
+// the same keys and tensors, and is computed as the checkpoint is that it was made of.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/formats/gguf_write.h"
+#include "core/model/gguf_rules.h"
+#include "core/model/module_tree.h"
+#include "tests/convert/convert_support.h"
+#include "tests/support/made_families.h"
+#include "tests/support/paths.h"
+#include "tests/support/tensors.h"
+
+namespace assay {
+namespace {
+
+using test::assay;
+using test::expect_ok;
+using test::make_family_model;
+using test::TempDir;
+
+const std::string kTokens = "3,17,42,8,25,31,9,50,12,1,28,40";
+
+std::vector<std::string> models() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(test::source_dir() / "data/fixtures/gguf_families"))
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// Families that are told from no other by their file: another is read, of the same tensors, under other names or of
+// another class.
+const std::set<std::string> kReadAsOthers = {
+    "chatglm", "glm", "glm4v", "glm4v-whole", "glm4v_moe", "solar_open", "sarvam_moe", "youtu", "kimi_k25",
+    "hunyuan_v1_moe-alpha", "mistral3_mistral4",
+    // Its routers have a tensor of the name that factors on a weight have.
+    "gemma4-moe"};
+
+class GgufMirror : public testing::TestWithParam<std::string> {
+ protected:
+  // The model and its file; false where a file of it is not read back, or as another family's.
+  bool make(const std::string& type = "f32") {
+    make_family_model(GetParam(), model());
+    const GgufFamily* family = gguf_family_of(describe(ModelConfig::read(model() / "config.json")));
+    if (family == nullptr || !is_mirrored(*family) || kReadAsOthers.contains(GetParam())) return false;
+    expect_ok(assay({"convert", model(), file(), "--to", "gguf:" + type, "--tokenizer-pre", "none"}));
+    return true;
+  }
+  fs::path model() const { return dir_ / "model"; }
+  fs::path file() const { return dir_ / "model.gguf"; }
+  fs::path back() const { return dir_ / "back/model"; }  // of the same name, which a file has in it
+  void convert_back() { expect_ok(assay({"convert", file(), back(), "--to", "f32"})); }
+
+  // Empty where the model is not computed here.
+  std::vector<double> logits(const fs::path& of) {
+    const fs::path out = dir_ / "logits.safetensors";
+    fs::remove(out);
+    const auto ran =
+        assay({"run", of, "--tokens", kTokens, "-n", "0", "--logits", out, "--precision", "f32"});
+    said_ = ran.err;
+    return ran.exit_code == 0 ? test::read_tensors(out).at("logits").values : std::vector<double>();
+  }
+
+  TempDir dir_;
+  std::string said_;
+};
+
+// Keys in their alphabet, tensors and all values.
+std::string content_of(const fs::path& file) {
+  const std::string bytes = test::read_file(file);
+  gguf::Header header =
+      gguf::parse_header(std::as_bytes(std::span(bytes.data(), bytes.size())), bytes.size(), file);
+  std::sort(header.metadata.begin(), header.metadata.end(),
+            [](const gguf::KeyValue& a, const gguf::KeyValue& b) { return a.key < b.key; });
+  return gguf::serialize_header(header.metadata, header.tensors, header.alignment) +
+         bytes.substr(header.data_offset);
+}
+
+TEST_P(GgufMirror, BecomesACheckpointOfTheSameFile) {
+  if (!make()) GTEST_SKIP();
+  fs::create_directories(back().parent_path());
+  convert_back();
+  // Falcon-H1's multipliers are in the weights, and Gemma 3n's embedding has rows of zeros behind it.
+  if (!GetParam().starts_with("falcon_h1") && GetParam() != "gemma3n") {
+    const auto equal = assay({"convert", "--equal", model(), file(), "--drop-mtp"});
+    EXPECT_EQ(equal.exit_code, 0) << equal.out << equal.err;
+  }
+  expect_ok(assay({"convert", back(), dir_ / "again.gguf", "--to", "gguf:f32", "--tokenizer-pre", "none"}));
+  EXPECT_TRUE(content_of(file()) == content_of(dir_ / "again.gguf"));
+}
+
+TEST_P(GgufMirror, IsComputedAsItsCheckpoint) {
+  if (!make()) GTEST_SKIP();
+  const std::vector<double> wanted = logits(model());
+  if (wanted.empty()) GTEST_SKIP() << said_;
+  const std::vector<double> found = logits(file());
+  ASSERT_EQ(found.size(), wanted.size()) << said_;
+  double largest = 0, difference = 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    largest = std::max(largest, std::fabs(wanted[i]));
+    difference = std::max(difference, std::fabs(wanted[i] - found[i]));
+  }
+  // Multipliers of Falcon-H1 are within the weights, each product rounded once.
+  const bool multiplied = GetParam().starts_with("falcon_h1");
+  EXPECT_LE(difference, multiplied ? 1e-5 * largest : 0);
+}
+
+TEST_P(GgufMirror, CountsWhatTheFileHolds) {
+  if (!make("bf16")) GTEST_SKIP();
+  const auto counted = assay({"paramcount", file()});
+  EXPECT_EQ(counted.exit_code, 0) << counted.out << counted.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, GgufMirror, testing::ValuesIn(models()), [](const auto& info) {
+  std::string name = info.param;
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
+});
+
+// Rows that were put in another order are decoded from blocks, as those are that lie as they lay.
+TEST(GgufMirrorForms, QuantizedFilesAreComputedAsWhatTheyBecome) {
+  for (const std::string name :
+       {"qwen3_next", "qwen3_5_moe", "granitemoehybrid", "mamba2", "llama4", "gpt_oss"}) {
+    SCOPED_TRACE(name);
+    const TempDir dir;
+    make_family_model(name, dir / "model");
+    expect_ok(assay(
+        {"convert", dir / "model", dir / "model.gguf", "--to", "gguf:bf16", "--tokenizer-pre", "none"}));
+    expect_ok(assay({"convert", dir / "model.gguf", dir / "back", "--to", "bf16"}));
+    std::vector<std::vector<double>> logits;
+    for (const char* of : {"model.gguf", "back"}) {
+      const fs::path out = dir / (std::string(of) + ".logits");
+      expect_ok(
+          assay({"run", dir / of, "--tokens", kTokens, "-n", "0", "--logits", out, "--precision", "f32"}));
+      logits.push_back(test::read_tensors(out).at("logits").values);
+    }
+    EXPECT_EQ(logits[0], logits[1]);
+  }
+}
+
+void set_key(const fs::path& file, const gguf::KeyValue& key) {
+  const std::string bytes = test::read_file(file);
+  const gguf::Header header =
+      gguf::parse_header(std::as_bytes(std::span(bytes.data(), bytes.size())), bytes.size(), file);
+  std::vector<gguf::KeyValue> metadata = header.metadata;
+  gguf::set_value(metadata, key);
+  test::write_file(file, gguf::serialize_header(metadata, header.tensors, header.alignment) +
+                             bytes.substr(header.data_offset));
+}
+
+// A key whose value no config.json of the family would be written with is an error that names it.
+TEST(GgufMirrorKeys, ThatConfigCannotSayAreRefusedByName) {
+  const std::pair<std::string, gguf::KeyValue> refused[] = {
+      {"qwen3_next", gguf::f32_value("qwen3next.attention.scale", 0.5)},
+      {"mamba", gguf::u32_value("mamba.ssm.group_count", 3)},
+      {"lfm2_moe", gguf::u32_value("lfm2moe.expert_gating_func", 1)},
+      {"nemotron_h", gguf::u32_value("nemotron_h_moe.expert_group_count", 5)}};
+  for (const auto& [name, key] : refused) {
+    SCOPED_TRACE(name);
+    const TempDir dir;
+    make_family_model(name, dir / "model");
+    expect_ok(
+        assay({"convert", dir / "model", dir / "model.gguf", "--to", "gguf:f32", "--tokenizer-pre", "none"}));
+    expect_ok(assay({"paramcount", dir / "model.gguf"}));
+    set_key(dir / "model.gguf", key);
+    for (const std::vector<std::string>& command :
+         {std::vector<std::string>{"convert", dir / "model.gguf", dir / "back", "--to", "f32"},
+          std::vector<std::string>{"run", dir / "model.gguf", "--tokens", "1,2", "-n", "0"},
+          std::vector<std::string>{"paramcount", dir / "model.gguf"}}) {
+      const auto result = assay(command);
+      EXPECT_EQ(result.exit_code, 2) << command[0] << result.out << result.err;
+      EXPECT_NE(result.err.find(key.key + " is "), std::string::npos) << result.err;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace assay

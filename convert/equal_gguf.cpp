@@ -11,6 +11,7 @@
 #include "core/model/composed_tensor.h"
 #include "core/model/gguf_export.h"
 #include "core/model/gguf_import.h"
+#include "core/model/gguf_own_keys.h"
 #include "core/model/open_model.h"
 #include "core/model/published_layout.h"
 #include "core/model/stored_names.h"
@@ -134,7 +135,9 @@ class AcrossNames {
     }
     const GgufFamily* family = gguf_family(said_->tree);
     if (family == nullptr) return;
-    const std::vector<float> asked = rope_frequency_factors(said_->config, *family);
+    std::vector<float> asked = rope_frequency_factors(said_->config, *family);
+    for (DerivedTensor& more : gguf_more_tensors(said_->config, *family))
+      if (more.name == "rope_freqs.weight") asked = std::move(more.computed);
     const auto at = [](const std::vector<float>& factors, std::size_t i) {
       return i < factors.size() ? factors[i] : 1.0F;
     };

@@ -68,13 +68,18 @@ std::optional<Llama3Rope> llama3_rope_of(std::span<const float> factors, float b
   const bool usable = !factors.empty() && std::all_of(factors.begin(), factors.end(),
                                                       [](float f) { return std::isfinite(f) && f > 0; });
   if (!usable) return std::nullopt;
+  // Llama 3.1's, 3.2's and Llama 4's, before those that give the same factors here.
+  for (const Llama3Rope& published : {Llama3Rope{8, 1, 4}, {32, 1, 4}, {16, 1, 1}})
+    if (gives(published, factors, base)) return published;
   // The longest wavelength is divided by the factor itself, unless even it is short enough to interpolate.
   for (const float factor :
        {rounded(factors.back()), factors.back(), 8.0F, 32.0F, 2.0F, 4.0F, 16.0F, 64.0F}) {
     if (factor <= 1) continue;
-    for (int doubling = 0; doubling < 20; ++doubling) {
-      const float context = doubling == 0 ? 8192.0F : static_cast<float>(1 << doubling);
-      if (const Llama3Rope rope{factor, 1, 4, context}; gives(rope, factors, base)) return rope;
+    for (const float high : {4.0F, 1.0F}) {  // 1: Llama 4's, between which and low nothing is
+      for (int doubling = 0; doubling < 20; ++doubling) {
+        const float context = doubling == 0 ? 8192.0F : static_cast<float>(1 << doubling);
+        if (const Llama3Rope rope{factor, 1, high, context}; gives(rope, factors, base)) return rope;
+      }
     }
     const auto fitted = from_slope(factors, base, factor);
     if (fitted && gives(*fitted, factors, base)) return fitted;

@@ -20,7 +20,7 @@ struct Llama3Rope {
 std::vector<float> llama3_factors(const Llama3Rope& rope, float base, std::uint64_t head_dim);
 
 // The other way. Context, low and high enter through their ratios alone, so that many say the same: one with
-// the published low = 1, high = 4 where that fits, else with low = 1. nullopt: no such scaling gives these
+// the published low = 1, high = 4 where that fits, or Llama 4's high = 1, else with low = 1. nullopt: no such scaling gives these
 // factors.
 std::optional<Llama3Rope> llama3_rope_of(std::span<const float> factors, float base);
 

@@ -295,7 +295,14 @@ void orion(const GgufSaid&, ParsedJson& config) {
 
 void mellum(const GgufSaid& said, ParsedJson& config) {
   windows(said, config);
+  rename(config, "num_experts", "num_local_experts");
   config["norm_topk_prob"] = true;  // as llama.cpp computes it
+  ParsedJson full = {{"rope_type", "default"}}, sliding = full;
+  if (const auto scaling = config.find("rope_scaling"); scaling != config.end()) full = *scaling;
+  if (config.contains("rope_theta")) full["rope_theta"] = sliding["rope_theta"] = config["rope_theta"];
+  if (config.contains("rope_local_base_freq")) sliding["rope_theta"] = config["rope_local_base_freq"];
+  for (const char* key : {"rope_scaling", "rope_theta", "rope_local_base_freq"}) config.erase(key);
+  config["rope_parameters"] = {{"full_attention", full}, {"sliding_attention", sliding}};
 }
 
 void gemma2(const GgufSaid& said, ParsedJson& config) {
@@ -321,6 +328,7 @@ void gemma3n(const GgufSaid& said, ParsedJson& config) {
   config["altup_num_inputs"] = said.count("altup.num_inputs");
   config["hidden_size_per_layer_input"] = said.count("embedding_length_per_layer_input");
   config["num_kv_shared_layers"] = said.count("attention.shared_kv_layers");
+  config["intermediate_size"] = said.json("feed_forward_length");  // the class lists one a layer
   ParsedJson sparse = ParsedJson::array();
   for (const double scale : said.list("activation_sparsity_scale")) sparse.push_back(scale > 0 ? 0.95 : 0.0);
   if (!sparse.empty()) config["activation_sparsity_pattern"] = std::move(sparse);

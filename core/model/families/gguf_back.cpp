@@ -1,9 +1,11 @@
 #include "core/model/families/gguf_back.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cmath>
 
-#include "core/formats/json.h"
+#include "core/model/gguf_keys.h"
 #include "core/model/gguf_mirror.h"
 
 namespace assay::families::back {
@@ -153,6 +155,8 @@ void lfm2(const GgufSaid& said, ParsedJson& config) {
 }
 
 void nemotron_h(const GgufSaid& said, ParsedJson& config) {
+  // Its class scores by a sigmoid whatever a config says: without that a file that says otherwise is refused by the key.
+  if (said.count("expert_gating_func") != kGgufSigmoidGating) config.erase("scoring_func");
   const std::vector<double> heads = said.list("attention.head_count_kv"),
                             widths = said.list("feed_forward_length");
   ParsedJson types = ParsedJson::array();

@@ -407,6 +407,13 @@ void local_experts(const GgufSaid&, ParsedJson& config) {
   rename(config, "num_experts", "num_local_experts");
 }
 
+// Its frequencies are not rounded to whole dimensions, which no key says, and transformers' YaRN does where unsaid.
+void gpt_oss(const GgufSaid& said, ParsedJson& config) {
+  local_experts(said, config);
+  if (const auto scaling = config.find("rope_scaling"); scaling != config.end())
+    (*scaling)["truncate"] = false;
+}
+
 void llama4(const GgufSaid& said, ParsedJson& config) {
   rename(config, "num_experts", "num_local_experts");
   config.erase("sliding_window");

@@ -17,7 +17,7 @@ bool is_granite4_attention(const GgufSaid& said);
 Back afmoe, apertus, bailing_v2, cohere2_moe, falcon, gemma3n, gemma4, hunyuan_moe, internlm2, local_experts,
     minicpm, nanbeige, phi3, stablelm, windows, gemma2, gemma3, ministral, untied_bias, glm, deepseek_sparse,
     chatglm, ernie_moe, mpt, dots1, gpt2, mimo, minimax_m3, muse, exaone4, granite_swa, llama4, mistral4,
-    mellum, orion;
+    mellum, orion, gpt_oss;
 inline constexpr std::string_view kNotTold = "no config.json is made of its keys";
 bool has_window(const GgufSaid&said), has_experts(const GgufSaid&said),
     has_shared_experts(const GgufSaid&said);

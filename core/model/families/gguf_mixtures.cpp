@@ -103,7 +103,7 @@ constexpr GgufRules kGptOss = {
     .keys_of = Keys::of_config,
     .keys = kGptOssKeys,
     .names = kGptOssNames,
-    .back = back::local_experts};
+    .back = back::gpt_oss};
 
 // All layers see everything: no chunks.
 ParsedJson llama4_window(const GgufFacts& facts) {

@@ -29,7 +29,12 @@ class AcrossNames {
  public:
   AcrossNames(const Side& named, const Side& gguf, const GgufFamily& family, bool gguf_first)
       : named_(named), gguf_first_(gguf_first), reader_(gguf.reader, gguf.stored) {
-    for (DerivedTensor& tensor : hf_tensors(gguf.checkpoint, family, gguf.stored, left_out_)) {
+    HfModel model;
+    const ModelConfig config =
+        ModelConfig::from_json(hf_config(gguf.checkpoint, family, gguf.stored, ElementType::F32, model),
+                               gguf.checkpoint.files.front().path);
+    for (DerivedTensor& tensor :
+         hf_tensors(gguf.checkpoint, family, gguf.stored, config, describe(config), left_out_)) {
       std::string name = tensor.name;
       derived_.emplace(std::move(name), std::move(tensor));
     }

@@ -134,7 +134,8 @@ GgufAsCheckpoint gguf_as_checkpoint(Checkpoint& checkpoint) {
   GgufAsCheckpoint result{std::move(config), std::move(tree), {}, {}};
   result.stored.findings = sources->findings;
   Seeing seeing(checkpoint, result.tree, sources);
-  for (DerivedTensor& tensor : hf_tensors(checkpoint, *family, *sources, model.left_out))
+  for (DerivedTensor& tensor :
+       hf_tensors(checkpoint, *family, *sources, result.config, result.tree, model.left_out))
     seeing.take(std::move(tensor), result);
   return result;
 }

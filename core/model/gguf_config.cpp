@@ -203,6 +203,7 @@ ModelConfig ModelConfig::from_gguf(const gguf::Header& header, const std::filesy
                                    std::span<const CheckpointTensor> stored) {
   const auto architecture = header.text("general.architecture");
   if (!architecture) throw Error::input("GGUF metadata lacks general.architecture").in(source);
+  require_read_back(*architecture, source);
   const GgufSaid said(header, source, stored);
   if (const GgufFamily* family = family_of_gguf(said);
       family != nullptr && is_mirrored(*family) && !is_told_by_keys(*family)) {

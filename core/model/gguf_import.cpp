@@ -20,11 +20,9 @@ constexpr std::string_view kRopeFactors = "rope_freqs.weight";
 
 class Importer {
  public:
-  Importer(const Checkpoint& gguf, const GgufFamily& family, const StoredTensors& stored)
-      : family_(family),
-        source_(gguf.files.front().path),
-        stored_(stored),
-        tree_(describe(ModelConfig::from_gguf(*gguf.gguf, source_, gguf.tensors))) {
+  Importer(const Checkpoint& gguf, const GgufFamily& family, const StoredTensors& stored,
+           const ModuleTree& tree)
+      : family_(family), source_(gguf.files.front().path), stored_(stored), tree_(tree) {
     for (std::uint32_t i = 0; i < stored.tensors.size(); ++i) places_.emplace(stored.tensors[i].name, i);
   }
 
@@ -109,7 +107,7 @@ class Importer {
   const GgufFamily& family_;
   const fs::path& source_;
   const StoredTensors& stored_;
-  ModuleTree tree_;
+  const ModuleTree& tree_;
   std::map<std::string, std::uint32_t> places_;
   std::map<std::string, bool> used_;
   std::vector<DerivedTensor> made_;
@@ -122,13 +120,11 @@ const GgufFamily* family_of_gguf(const Checkpoint& gguf) {
 }
 
 std::vector<DerivedTensor> hf_tensors(const Checkpoint& gguf, const GgufFamily& family,
-                                      const StoredTensors& stored, std::vector<std::string>& left_out) {
-  if (!is_mirrored(family)) return Importer(gguf, family, stored).run(left_out);
-  const fs::path& source = gguf.files.front().path;
-  const GgufSaid said(*gguf.gguf, source, gguf.tensors);
-  std::vector<std::string> notes;
-  const ModelConfig config = ModelConfig::from_json(mirrored_config(said, family, notes), source);
-  return mirrored_tensors(config, describe(config), family, said, stored, left_out);
+                                      const StoredTensors& stored, const ModelConfig& config,
+                                      const ModuleTree& tree, std::vector<std::string>& left_out) {
+  if (!is_mirrored(family)) return Importer(gguf, family, stored, tree).run(left_out);
+  const GgufSaid said(*gguf.gguf, gguf.files.front().path, gguf.tensors);
+  return mirrored_tensors(config, tree, family, said, stored, left_out);
 }
 
 std::vector<float> rope_factors(const Checkpoint& gguf, const StoredTensors& stored) {
@@ -172,9 +168,10 @@ HfModel import_gguf(const Checkpoint& gguf, const StoredTensors& stored, Element
   } else {
     if (!is_mirrored(*family)) check_keys(gguf, *family, model.notes);
     model.family = family->family;
-    model.tensors = hf_tensors(gguf, *family, stored, model.left_out);
-    const ParsedJson config = hf_config(gguf, *family, stored, type, model);
-    model.files.emplace_back("config.json", config.dump(2) + "\n");
+    const ParsedJson said = hf_config(gguf, *family, stored, type, model);
+    const ModelConfig config = ModelConfig::from_json(said, gguf.files.front().path);
+    model.tensors = hf_tensors(gguf, *family, stored, config, describe(config), model.left_out);
+    model.files.emplace_back("config.json", said.dump(2) + "\n");
   }
   for (auto& file : hf_tokenizer(*gguf.gguf, model.notes)) model.files.push_back(std::move(file));
   return model;

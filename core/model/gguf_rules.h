@@ -145,6 +145,8 @@ const GgufRules& gguf_rules(const GgufFamily& family);
 
 // Whether a GGUF of it becomes transformers' checkpoint again.
 bool can_be_read_back(const GgufFamily& family);
+// An Error where an architecture is written, and none of its families is read back.
+void require_read_back(std::string_view architecture, const std::filesystem::path& source);
 // ... by the tables that wrote it (gguf_mirror.h), and not by gguf_keys.h's names and gguf_names.h's alone.
 bool is_mirrored(const GgufFamily& family);
 // Whether its module tree is described by the names of gguf_keys.h, and needs no config.json.

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "core/model/expert_layout.h"
-#include "core/model/gguf_as_checkpoint.h"
 #include "core/model/gguf_import.h"
 #include "core/model/gguf_names.h"
 #include "core/model/gguf_rules.h"
@@ -118,22 +117,7 @@ Weights::Weights(const std::filesystem::path& path, int jobs, WeightShares* shar
   for (const LogicalTensor& tensor : stored_.tensors)
     stored_readers_.push_back(std::make_unique<StoredReader>(*reader_, tensor));
   from_gguf() ? index_gguf() : index_safetensors();
-  // Weights of a GGUF that lie otherwise than a checkpoint's, and are taken as they lie.
-  const TensorLookup lookup(tree_);
-  for (const bool placing : {false, true}) {
-    for (std::size_t i = 0; i < seen.size(); ++i) {
-      const auto found = seen[i] ? lookup.find(stored_.tensors[i].name) : std::nullopt;
-      if (!found) continue;
-      const TensorSpec& spec = *found->spec;
-      const Role role = placing ? seen[i]->role : spec.role;
-      const Place place = {static_cast<int>(role), static_cast<int>(spec.part), found->indices.layer,
-                           spec.bias, 0};
-      if (placing)
-        entries_[place] = Entry{{i}, seen[i]->input_major, spec.stacked != 0 && spec.bias, 0, &spec};
-      else
-        entries_.erase(place);
-    }
-  }
+  if (as_checkpoint) index_as_they_lie(seen);
   if (shares_ != nullptr) tree_of_rank_ = shares_->tree_of_rank(tree_);
 }
 
@@ -163,6 +147,24 @@ void Weights::index_safetensors() {
     const std::size_t place = of_experts && spec.stacked == 0 ? found->indices.expert : 0;
     if (entry.tensors.size() <= place) entry.tensors.resize(place + 1, stored_.tensors.size());
     entry.tensors[place] = i;
+  }
+}
+
+void Weights::index_as_they_lie(std::span<const std::optional<GgufAsCheckpoint::Seen>> seen) {
+  const TensorLookup lookup(tree_);
+  for (const bool placing : {false, true}) {
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      const auto found = seen[i] ? lookup.find(stored_.tensors[i].name) : std::nullopt;
+      if (!found) continue;
+      const TensorSpec& spec = *found->spec;
+      const Role role = placing ? seen[i]->role : spec.role;
+      const Place place = {static_cast<int>(role), static_cast<int>(spec.part), found->indices.layer,
+                           spec.bias, 0};
+      if (placing)
+        entries_[place] = Entry{{i}, seen[i]->input_major, spec.stacked != 0 && spec.bias, 0, &spec};
+      else
+        entries_.erase(place);
+    }
   }
 }
 

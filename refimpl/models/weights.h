@@ -22,6 +22,7 @@
 
 #include "core/formats/checkpoint.h"
 #include "core/model/config.h"
+#include "core/model/gguf_as_checkpoint.h"
 #include "core/model/module_tree.h"
 #include "core/model/stored_form.h"
 #include "core/model/stored_reader.h"
@@ -90,6 +91,8 @@ class Weights {
   };
   void index_safetensors();
   void index_gguf();
+  // Weights of a GGUF that lie otherwise than a checkpoint's, and are taken as they lie.
+  void index_as_they_lie(std::span<const std::optional<GgufAsCheckpoint::Seen>> seen);
   WeightView view(std::size_t tensor, std::size_t slice, bool input_major) const;
   WeightView whole(const Entry& entry, const WeightKey& key) const;
   const Entry* entry(const WeightKey& key) const;

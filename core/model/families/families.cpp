@@ -468,14 +468,31 @@ const GgufFamily* gguf_family_of(const ModuleTree& tree) {
 
 namespace {
 
-const GgufFamily* written_only(std::string_view architecture) {
+const GgufFamily* written_as(std::string_view architecture) {
   for (const GgufFamily* family : gguf_families()) {
     if (family->architecture == architecture) return family;
   }
   return nullptr;
 }
 
+Error not_read_back(const GgufFamily& family) {
+  const std::string_view why = gguf_rules(family).lost;
+  return Error::input(
+             fmt::format("GGUFs of the architecture \"{}\" ({}) are written here, and not read back{}{}",
+                         family.architecture, family.hf_class, why.empty() ? "" : ": ", why))
+      .remedy("take the checkpoint that the file was made of; assay inspect lists what the file holds");
+}
+
 }  // namespace
+
+void require_read_back(std::string_view architecture, const std::filesystem::path& source) {
+  const std::vector<const GgufFamily*> written = gguf_families();
+  const bool any = std::any_of(written.begin(), written.end(), [&](const GgufFamily* family) {
+    return family->architecture == architecture && can_be_read_back(*family);
+  });
+  const GgufFamily* family = any ? nullptr : written_as(architecture);
+  if (family != nullptr) throw not_read_back(*family).in(source);
+}
 
 std::optional<OtherHead> head_of_whole(const ModelConfig& config) {
   const std::string& architecture = config.architecture();
@@ -506,14 +523,8 @@ const Family& find_family(const ModelConfig& config) {
   if (const Family* inner = family_of_language_model(config)) return *inner;
   const std::string& asked = config.architecture().empty() ? config.model_type() : config.architecture();
   const bool of_gguf = config.origin() == ModelConfig::Origin::gguf;
-  if (const GgufFamily* written = of_gguf ? written_only(asked) : nullptr) {
-    throw Error::input(
-        fmt::format("GGUFs of the architecture \"{}\" ({}) are written here, and not read back{}{}", asked,
-                    written->hf_class, gguf_rules(*written).lost.empty() ? "" : ": ",
-                    gguf_rules(*written).lost))
-        .in(config.source())
-        .remedy("take the checkpoint that the file was made of; assay inspect lists what the file holds");
-  }
+  if (const GgufFamily* written = of_gguf ? written_as(asked) : nullptr)
+    throw not_read_back(*written).in(config.source());
   throw Error::input(fmt::format("architecture \"{}\" is unknown", asked))
       .in(config.source())
       .remedy(fmt::format("closest families known: {}; docs/families.md tells how to add one",

@@ -86,7 +86,7 @@ main.append(el("div", {className: "tiles"},
   doc.towers ? tile(compact(doc.towers), exact(doc.towers) + " in towers and projectors, beside the total") : null,
   doc.all !== doc.total ? tile(compact(doc.all), exact(doc.all) + " in all") : null,
   tile(bytes(doc.model.bytes), exact(doc.model.bytes) + " bytes of weights"),
-  tile(bytes(doc.memory.kv.bytes_per_token), "KV cache a token, " + doc.memory.kv.dtype),
+  doc.memory.kv.bytes_per_token !== null ? tile(bytes(doc.memory.kv.bytes_per_token), "KV cache a token, " + doc.memory.kv.dtype) : null,
   doc.memory.kv.state_bytes_per_sequence ? tile(bytes(doc.memory.kv.state_bytes_per_sequence), "recurrent state a sequence") : null));
 
 section("What one token lights up", floorPlan(doc));
@@ -223,10 +223,10 @@ section("Weights, by the form they are stored in", table([text("form", r => r.ti
   count("bytes", r => r.main), {title: "bits each", number: true, show: r => (8 * r.main / doc.total).toFixed(2), key: r => r.main}], doc.memory.weights));
 const kv = doc.memory.kv;
 section("Memory beside the weights", el("ul", {},
-  el("li", {}, `KV cache: ${exact(kv.bytes_per_token)} bytes a token (${kv.dtype})` + (kv.bytes_per_token_beyond_windows !== kv.bytes_per_token ? `, ${exact(kv.bytes_per_token_beyond_windows)} once windows are full` : "")),
+  kv.bytes_per_token === null ? el("li", {}, "KV cache: not known") : el("li", {}, `KV cache: ${exact(kv.bytes_per_token)} bytes a token (${kv.dtype})` + (kv.bytes_per_token_beyond_windows !== kv.bytes_per_token ? `, ${exact(kv.bytes_per_token_beyond_windows)} once windows are full` : "")),
   kv.indexer_bytes_per_token ? el("li", {}, `indexer: ${exact(kv.indexer_bytes_per_token)} bytes a token`) : null,
   kv.expanded_bytes_per_token ? el("li", {}, `cached per head instead of latent: ${exact(kv.expanded_bytes_per_token)} bytes a token`) : null,
-  el("li", {}, `${exact(kv.batch)} × ${exact(kv.context)} tokens: ${bytes(kv.bytes)}`),
+  kv.bytes === null ? null : el("li", {}, `${exact(kv.batch)} × ${exact(kv.context)} tokens: ${bytes(kv.bytes)}`),
   el("li", {}, `activations, an estimate: ${bytes(doc.memory.activations_estimate.bytes)} = ${doc.memory.activations_estimate.formula}`)));
 
 const work = doc.compute;

@@ -80,6 +80,10 @@ KvCache kv_cache(const ModuleTree& tree, const KvOptions& options) {
   return cache;
 }
 
+bool knows_cache(const ModuleTree& tree) {
+  return !tree.derived || !tree.attention.empty();
+}
+
 double kv_value_bytes(const std::string& name) {
   if (name == "bf16" || name == "f16" || name == "auto") return 2;
   if (name == "fp8" || name == "int8" || name == "fp8_e4m3" || name == "fp8_e5m2") return 1;

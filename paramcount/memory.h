@@ -34,6 +34,8 @@ struct KvOptions {
   std::uint64_t first_layer = 0, end_layer = UINT64_MAX;  // of a pipeline stage
 };
 KvCache kv_cache(const ModuleTree& tree, const KvOptions& options);
+// Not of a tree that is derived from names and shapes, where no key says how heads share keys.
+bool knows_cache(const ModuleTree& tree);
 // "bf16", "f16", "fp8", "int8", "fp4", "f32" -> bytes of a value; throws Error::usage.
 double kv_value_bytes(const std::string& name);
 

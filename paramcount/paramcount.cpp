@@ -8,6 +8,7 @@
 #include "core/formats/mistral_params.h"
 #include "core/model/derive_tree.h"
 #include "core/model/expert_layout.h"
+#include "core/model/gguf_rules.h"
 #include "core/model/open_model.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
@@ -51,15 +52,16 @@ ModelConfig read_config(const fs::path& path) {
 
 Finding derived_finding(const Model& model) {
   const bool named = !model.checkpoint->config.empty() || model.checkpoint->gguf;
+  const std::string why =
+      model.checkpoint->gguf && is_written_as_gguf(model.tree.architecture)
+          ? fmt::format("GGUFs of the architecture \"{}\" are written here, and not read back",
+                        model.tree.architecture)
+      : named ? fmt::format("architecture \"{}\" is described nowhere here", model.tree.architecture)
+              : "no config.json is here";
   return {Severity::note,
           "model.derived",
-          named
-              ? fmt::format(
-                    "architecture \"{}\" is described nowhere here: DERIVED from the names and shapes of {} "
-                    "tensors",
-                    model.tree.architecture, model.checkpoint->tensors.size())
-              : fmt::format("no config.json is here: DERIVED from the names and shapes of {} tensors",
-                            model.checkpoint->tensors.size()),
+          fmt::format("{}: DERIVED from the names and shapes of {} tensors", why,
+                      model.checkpoint->tensors.size()),
           {},
           {},
           {},
@@ -92,7 +94,7 @@ Model load_model(const fs::path& path, int jobs) {
     model.findings = model.checkpoint->findings;
     // Pointers instead of weights, or none that can be read: the config alone still has its say.
     if (derived) model.findings.push_back(derived_finding(model));
-    if (!model.checkpoint->tensors.empty() && !(derived && model.checkpoint->gguf)) {
+    if (!model.checkpoint->tensors.empty()) {
       model.reconciliation = reconcile(model.tree, model.config, *model.checkpoint);
       const Findings& more = model.reconciliation->findings;
       model.findings.insert(model.findings.end(), more.begin(), more.end());

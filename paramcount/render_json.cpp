@@ -107,18 +107,19 @@ Json memory_json(const Model& model, const Question& question, const Answer& ans
                        {"towers", bytes.towers}});
   }
   const KvCache& kv = answer.kv;
+  const auto known = [&](std::uint64_t bytes) { return knows_cache(model.tree) ? Json(bytes) : Json(); };
   return {{"weights", weights},
           {"kv",
            {{"dtype", question.kv_dtype},
-            {"bytes_per_token", kv.per_token},
-            {"bytes_per_token_beyond_windows", kv.per_token_beyond},
+            {"bytes_per_token", known(kv.per_token)},
+            {"bytes_per_token_beyond_windows", known(kv.per_token_beyond)},
             {"indexer_bytes_per_token", kv.indexer_per_token},
             {"expanded_bytes_per_token", kv.expanded_per_token},
             {"state_bytes_per_sequence", kv.state_per_sequence},
             {"state_bytes_of_convolutions", kv.state_convolutions},
             {"context", question.context},
             {"batch", question.batch},
-            {"bytes", kv.bytes}}},
+            {"bytes", known(kv.bytes)}}},
           {"activations_estimate",
            {{"bytes", answer.activations.bytes}, {"formula", answer.activations.formula}}}};
 }

@@ -206,10 +206,11 @@ class Report {
 
   void memory_line() {
     sheet_.heading("Memory");
-    std::string line =
-        fmt::format("weights {} ({}); KV cache {} bytes a token ({})", human_bytes(model_.bytes()),
-                    model_.reconciliation ? "as stored" : model_.format.title,
-                    with_thousands(answer_.kv.per_token), question_.kv_dtype);
+    std::string line = fmt::format("weights {} ({}); KV cache ", human_bytes(model_.bytes()),
+                                   model_.reconciliation ? "as stored" : model_.format.title);
+    line += knows_cache(model_.tree) ? fmt::format("{} bytes a token ({})",
+                                                   with_thousands(answer_.kv.per_token), question_.kv_dtype)
+                                     : "not known";
     if (answer_.kv.state_per_sequence > 0)
       line +=
           fmt::format("; recurrent state {} bytes a sequence", with_thousands(answer_.kv.state_per_sequence));
@@ -230,6 +231,12 @@ class Report {
     sheet_.table({"FORM", "MAIN", "BYTES", "BITS EACH", "MTP"}, {kLeft, kRight, kRight, kRight, kRight},
                  cells);
 
+    if (knows_cache(model_.tree)) cache();
+    sheet_.line(fmt::format("activations, an estimate: {} = {}", human_bytes(answer_.activations.bytes),
+                            answer_.activations.formula));
+  }
+
+  void cache() {
     const KvCache& kv = answer_.kv;
     sheet_.heading(fmt::format("KV cache, {}", question_.kv_dtype));
     std::vector<std::vector<std::string>> lines = {{"a token", with_thousands(kv.per_token)}};
@@ -250,8 +257,6 @@ class Report {
         {fmt::format("{} × {} tokens", with_thousands(question_.batch), with_thousands(question_.context)),
          with_thousands(kv.bytes)});
     sheet_.table({"", "BYTES"}, {kLeft, kRight}, lines);
-    sheet_.line(fmt::format("activations, an estimate: {} = {}", human_bytes(answer_.activations.bytes),
-                            answer_.activations.formula));
   }
 
   void compute() {

@@ -24,18 +24,21 @@ constexpr std::uint32_t kLatestVersion = 3;
 constexpr std::uint64_t kMinKeyValueBytes = 8 + 1 + 4 + 1;
 constexpr std::uint64_t kMinTensorBytes = 8 + 4 + 4 + 8;
 
-bool is_architecture(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
 bool is_snake_case(char c) {
-  return is_architecture(c) || c == '_';
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+// The specification has letters and digits alone; llama.cpp's own list also "gpt-oss" and "nemotron_h".
+bool is_architecture(char c) {
+  return is_snake_case(c) || c == '-';
 }
 
-// "general.architecture": segments of lower_snake_case, joined by dots, none empty.
+// "general.architecture": segments of lower_snake_case, joined by dots, none empty; the first may be an architecture.
 bool is_spec_key(std::string_view key) {
   char before = '.';
+  bool first = true;
   for (const char c : key) {
-    if (c == '.' ? before == '.' : !is_snake_case(c)) return false;
+    first = first && c != '.';
+    if (c == '.' ? before == '.' : !(first ? is_architecture(c) : is_snake_case(c))) return false;
     before = c;
   }
   return before != '.';
@@ -420,7 +423,8 @@ void Parser::check_required_keys() {
   } else if (architecture->empty() ||
              !std::all_of(architecture->begin(), architecture->end(), is_architecture)) {
     note(Severity::warning, "gguf.architecture_name",
-         fmt::format("general.architecture \"{}\" is not of lower-case letters and digits", *architecture));
+         fmt::format("general.architecture \"{}\" is not of lower-case letters, digits, - and _",
+                     *architecture));
   }
   const bool quantized = std::any_of(header_.tensors.begin(), header_.tensors.end(),
                                      [](const Tensor& t) { return info(t.type).block_elements > 1; });

@@ -10,6 +10,7 @@
 
 #include "core/model/derived_roles.h"
 #include "core/model/stored_form.h"
+#include "core/model/stored_names.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
 
@@ -177,9 +178,36 @@ class Deriver {
 
   // All experts of a layer in one tensor.
   bool is_stack(const CutName& name) const {
-    return name.layer && !name.expert && name.tensor->shape.size() == 3 &&
-           (name.tensor->name.find("expert") != std::string::npos ||
-            name.tensor->name.find("moe") != std::string::npos);
+    return name.layer && !name.expert && name.tensor->shape.size() == 3 && is_of_experts(name);
+  }
+  static bool is_of_experts(const CutName& name) {
+    const auto holds = [&](const char* word) { return name.tensor->name.find(word) != std::string::npos; };
+    return holds("expert") || holds("moe") || holds("_exps.") || holds("_chexps.");
+  }
+  // A vector, or a number, of each.
+  bool is_stack_of_vectors(const CutName& name) const {
+    const auto& shape = name.tensor->shape;
+    return name.layer && !name.expert && is_of_experts(name) && tree_.experts > 1 && shape.size() <= 2 &&
+           !shape.empty() && shape[0] == tree_.experts && !name.tensor->name.ends_with("norm.weight") &&
+           name.tensor->name.find("_exps.") != std::string::npos;
+  }
+
+  // A layer that predicts a token further, by what joins its two inputs, or as llama.cpp or a stack of its own names it.
+  static bool predicts(std::string_view name) {
+    constexpr std::string_view kWords[] = {".eh_proj.", ".nextn.", ".shared_head."};
+    return name.starts_with("mtp.") || name.find(".mtp.") != std::string_view::npos ||
+           std::any_of(std::begin(kWords), std::end(kWords),
+                       [&](std::string_view word) { return name.find(word) != std::string_view::npos; });
+  }
+
+  // Rotary frequencies, causal masks (which are called "bias", and no vectors), and whole numbers: tables of positions
+  // or hashes.
+  static bool is_buffer(const CutName& name) {
+    const ElementType type = name.tensor->form.codes;
+    const bool may_be = !name.tensor->name.ends_with(".bias") || name.tensor->shape.size() > 2;
+    return (may_be && is_known_buffer(name.tensor->name)) || name.tensor->name.starts_with("rope_f") ||
+           (name.tensor->form.kind == FormKind::plain &&
+            (type == ElementType::I64 || type == ElementType::I32 || type == ElementType::BOOL));
   }
 
   TensorSpec spec_of(const CutName& name) const {
@@ -188,11 +216,12 @@ class Deriver {
     spec.shape = name.tensor->shape;
     spec.elements = 1;
     for (const std::uint64_t size : spec.shape) spec.elements = spec.elements * sizes_.of(size);
-    const bool stack = is_stack(name);
+    const bool stack = is_stack(name) || is_stack_of_vectors(name);
     const DerivedRole derived =
         derive_role(spec.name, spec.shape.size(), name.layer.has_value(), name.expert || stack);
     spec.role = derived.role, spec.part = derived.part, spec.bias = derived.bias;
-    spec.quantizable = derived.linear || stack;
+    spec.quantizable = derived.linear || is_stack(name);
+    if (is_buffer(name)) spec.storage = Storage::buffer;
     if (stack)
       spec.stacked = spec.shape[0], spec.stacked_active = std::min(tree_.experts_per_token, spec.shape[0]);
     return spec;
@@ -201,8 +230,8 @@ class Deriver {
   static bool is_tower(Part part) {
     return part == Part::vision || part == Part::audio || part == Part::projector;
   }
-  void place(Module module, Part part) {
-    (is_tower(part) ? tree_.towers : tree_.modules).push_back(std::move(module));
+  void place(Module module, Part part, bool predicts) {
+    (predicts ? tree_.mtp : is_tower(part) ? tree_.towers : tree_.modules).push_back(std::move(module));
   }
 
   // Tables before the layers; norms, heads and whatever else behind them.
@@ -211,11 +240,13 @@ class Deriver {
       if (name.layer) continue;
       TensorSpec spec = spec_of(name);
       if ((spec.part != Part::embedding) != behind) continue;
-      if (spec.role == Role::token_embedding && spec.shape.size() == 2) tree_.vocabulary = spec.shape[0];
-      if (spec.role == Role::output_head && !spec.bias) has_head_ = true;
+      const bool ahead = predicts(spec.name);
+      if (!ahead && spec.role == Role::token_embedding && spec.shape.size() == 2)
+        tree_.vocabulary = spec.shape[0];
+      if (!ahead && spec.role == Role::output_head && !spec.bias) has_head_ = true;
       const Part part = spec.part;
       Module module{"", std::string(title(part)), {}, {std::move(spec)}, {}};
-      place(std::move(module), part);
+      place(std::move(module), part, ahead);
     }
   }
 
@@ -262,10 +293,13 @@ class Deriver {
       const std::vector<std::uint64_t>& indices = alike[signature];
       Module group{prefix + ".{layer}", "layers", {}, {}, {}};
       group.repeat = {Repeat::Over::layers, indices, Quantity(indices.size()), indices.size()};
-      Part part = Part::dense_mlp;
-      fill_layer(group, layers.at(indices.front()), part);
-      if (!is_tower(part)) tree_.layers = std::max<std::uint64_t>(tree_.layers, layers.rbegin()->first + 1);
-      place(std::move(group), part);
+      const Layer& first = layers.at(indices.front());
+      const bool ahead = std::any_of(first.tensors.begin(), first.tensors.end(),
+                                     [](const CutName* name) { return predicts(name->tensor->name); });
+      Part part = Part::vision;  // of all; of a layer of text that sees, too, the text's
+      fill_layer(group, first, part);
+      if (!is_tower(part) && !ahead) tree_.layers = std::max(tree_.layers, indices.back() + 1);
+      place(std::move(group), part, ahead);
     }
   }
 
@@ -298,7 +332,7 @@ class Deriver {
       TensorSpec spec = spec_of(*name);
       const std::string kind = name->expert ? kinds.kind(*name) : "";
       if (!taken.insert(spec.name + kind).second) continue;
-      part = spec.part;
+      if (is_tower(part)) part = spec.part;
       const std::size_t first = *name->layer + 1;
       if (first + 2 >= name->parts.size() && !name->expert) {
         group.tensors.push_back(std::move(spec));
@@ -326,25 +360,92 @@ class Deriver {
     tree_.tied_embeddings = !has_head_;
   }
 
-  // Where keys of the config and rows of k_proj agree.
+  // A count that may differ from layer to layer.
+  std::optional<std::uint64_t> count_of_layer(const char* key, std::uint64_t layer) const {
+    const auto at = config_.text().find(key);
+    if (at == config_.text().end() || !at->is_array()) return count_in(config_, {key});
+    return layer < at->size() && (*at)[layer].is_number_unsigned()
+               ? std::optional((*at)[layer].get<std::uint64_t>())
+               : std::nullopt;
+  }
+
+  // The matrix of a role in a layer; nullptr: none.
+  static const TensorSpec* matrix(const Module& group, Role role) {
+    const auto among = [&](const std::vector<TensorSpec>& specs) -> const TensorSpec* {
+      for (const TensorSpec& spec : specs)
+        if (spec.role == role && !spec.bias && spec.shape.size() == 2) return &spec;
+      return nullptr;
+    };
+    const TensorSpec* found = among(group.tensors);
+    for (const Module& child : group.children)
+      if (found == nullptr) found = among(child.tensors);
+    return found;
+  }
+
+  // Queries and keys that go into a state and not into a cache: llama.cpp names the state's tensors ssm_*, and what a
+  // mixer reads beside attention ssm_in.
+  static bool is_recurrent(const Module& group) {
+    const auto holds = [&](std::string_view word) {
+      return std::any_of(group.tensors.begin(), group.tensors.end(),
+                         [&](const TensorSpec& spec) { return spec.name.find(word) != std::string::npos; });
+    };
+    return holds(".ssm_") && !holds(".ssm_in.");
+  }
+
+  // What a layer keeps of a token, where keys of the config and rows of its matrices agree.
+  std::optional<AttentionGeometry> geometry(const Module& group) const {
+    const std::uint64_t layer = group.repeat.indices.front();
+    auto heads = count_of_layer("num_attention_heads", layer);
+    if (!heads) heads = count_in(config_, {"n_head"});
+    if (!heads || *heads == 0 || is_recurrent(group)) return std::nullopt;
+    const std::uint64_t kv_heads = count_of_layer("num_key_value_heads", layer).value_or(*heads);
+    AttentionGeometry g;
+    g.layers = group.repeat.indices;
+    g.heads = *heads, g.kv_heads = kv_heads;
+    const auto latent = count_in(config_, {"kv_lora_rank"}), rope = count_in(config_, {"qk_rope_head_dim"});
+    const TensorSpec *down = matrix(group, Role::kv_a), *k = matrix(group, Role::k),
+                     *v = matrix(group, Role::v), *all = matrix(group, Role::qkv);
+    const auto width_of = [](const TensorSpec* spec, std::uint64_t count) {
+      return spec != nullptr && count > 0 && spec->shape[0] % count == 0 ? spec->shape[0] / count : 0;
+    };
+    if (down != nullptr && latent && rope && down->shape[0] == *latent + *rope) {
+      g.kind = AttentionGeometry::Kind::latent;
+      g.kv_heads = *heads;
+      g.kv_lora_rank = *latent, g.rope_head_dim = *rope;
+      g.qk_head_dim = count_in(config_, {"qk_nope_head_dim"}).value_or(0) + *rope;
+      g.v_head_dim = count_in(config_, {"v_head_dim"}).value_or(0);
+      return g;
+    }
+    if (const std::uint64_t width = width_of(k, kv_heads); width > 0) {
+      g.qk_head_dim = width;
+      g.v_head_dim = v != nullptr ? width_of(v, kv_heads) : width;
+    } else if (kv_heads > 0) {
+      const std::uint64_t each = width_of(all, *heads + 2 * kv_heads);
+      const bool fits = each == count_of_layer("head_dim", layer).value_or(each);
+      g.qk_head_dim = g.v_head_dim = fits ? each : 0;
+    }
+    return g.qk_head_dim > 0 && g.v_head_dim > 0 ? std::optional(g) : std::nullopt;
+  }
+
   void note_attention() {
-    const auto heads = count_in(config_, {"num_attention_heads", "n_head"});
-    const auto kv_heads = count_in(config_, {"num_key_value_heads", "num_attention_heads", "n_head"});
-    if (!heads || !kv_heads || *heads == 0 || *kv_heads == 0) return;
+    std::uint64_t told = 0;
     for (const Module& group : tree_.modules) {
       if (group.repeat.over != Repeat::Over::layers) continue;
-      for (const Module& child : group.children) {
-        for (const TensorSpec& spec : child.tensors) {
-          if (spec.role != Role::k || spec.bias || spec.shape.size() != 2 || spec.shape[0] % *kv_heads != 0)
-            continue;
-          AttentionGeometry g;
-          g.layers = group.repeat.indices;
-          g.heads = *heads, g.kv_heads = *kv_heads;
-          g.qk_head_dim = g.v_head_dim = spec.shape[0] / *kv_heads;
-          tree_.attention.push_back(std::move(g));
-        }
-      }
+      auto found = geometry(group);
+      if (!found) continue;
+      told += found->layers.size();
+      tree_.attention.push_back(std::move(*found));
     }
+    if (told > 0)
+      tree_.not_counted.push_back(
+          {"windows and caches that layers share: the KV cache is that of each layer which has "
+           "keys and values, over the whole context",
+           std::nullopt});
+    if (told < tree_.layers)
+      tree_.not_counted.push_back(
+          {fmt::format("what {} of {} layers keep of a text: no key and no name says it", tree_.layers - told,
+                       tree_.layers),
+           std::nullopt});
   }
 
   std::vector<CutName> names_;

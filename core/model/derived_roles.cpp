@@ -12,7 +12,7 @@ struct Word {
   Role role;
 };
 
-// The last name of a linear layer's module, as decoders call them.
+// The last name of a linear layer's module, as decoders and llama.cpp call them.
 constexpr Word kAttentionWords[] = {{"q_proj", Role::q},
                                     {"wq", Role::q},
                                     {"query", Role::q},
@@ -38,6 +38,18 @@ constexpr Word kAttentionWords[] = {{"q_proj", Role::q},
                                     {"kv_a_proj_with_mqa", Role::kv_a},
                                     {"kv_b_proj", Role::kv_b},
                                     {"out_proj", Role::attention_output},
+                                    {"attn_q", Role::q},
+                                    {"attn_k", Role::k},
+                                    {"attn_v", Role::v},
+                                    {"attn_qkv", Role::qkv},
+                                    {"attn_output", Role::attention_output},
+                                    {"attn_out", Role::attention_output},
+                                    {"attn_q_a", Role::q_a},
+                                    {"attn_q_b", Role::q_b},
+                                    {"attn_kv_a_mqa", Role::kv_a},
+                                    {"attn_kv_b", Role::kv_b},
+                                    {"attn_k_b", Role::kv_b},
+                                    {"attn_v_b", Role::kv_b},
                                     {"dense", Role::attention_output}};
 constexpr Word kMlpWords[] = {{"gate_proj", Role::mlp_gate},
                               {"w1", Role::mlp_gate},
@@ -55,6 +67,10 @@ constexpr Word kMlpWords[] = {{"gate_proj", Role::mlp_gate},
                               {"down", Role::mlp_down},
                               {"gate_up_proj", Role::mlp_gate_up},
                               {"gate_up", Role::mlp_gate_up},
+                              {"ffn_gate", Role::mlp_gate},
+                              {"ffn_up", Role::mlp_up},
+                              {"ffn_down", Role::mlp_down},
+                              {"ffn_gate_up", Role::mlp_gate_up},
                               {"dense_h_to_4h", Role::mlp_up},
                               {"dense_4h_to_h", Role::mlp_down}};
 
@@ -71,14 +87,18 @@ const Word* find(std::span<const Word> words, std::string_view own) {
 constexpr std::string_view kVision[] = {"vision", "visual", "image", "video", "patch_embed"};
 constexpr std::string_view kAudio[] = {"audio", "speech"};
 constexpr std::string_view kProjectors[] = {"projector", "mm_proj", "multi_modal"};
-constexpr std::string_view kTables[] = {"embed", "wte", "wpe"};
+constexpr std::string_view kTables[] = {"embed", "embd", "wte", "wpe"};
 constexpr std::string_view kHeads[] = {"lm_head", "embed_out", "output_head"};
 constexpr std::string_view kNorms[] = {"norm", "ln_", "layer_scale"};
 constexpr std::string_view kAttention[] = {"attn", "attention", "mamba",     "ssm",
                                            "conv", "mixer",     "recurrent", "rwkv"};
-constexpr std::string_view kShared[] = {"shared_expert", "shared_mlp"};
-constexpr std::string_view kRouters[] = {"router", ".gate.weight", ".wg.weight", "e_score_correction",
-                                         "expert_bias"};
+constexpr std::string_view kShared[] = {"shared_expert", "shared_mlp", "_shexp"};
+constexpr std::string_view kRouters[] = {"router",      ".gate.weight",   ".wg.weight",  "e_score_correction",
+                                         "expert_bias", ".ffn_gate_inp.", ".exp_probs_b"};
+// What llama.cpp ends names by, of all experts of a layer and of shared ones.
+constexpr std::string_view kGgufExperts[] = {"_exps", "_chexps", "_shexp"};
+// How a GGUF begins the names of towers.
+constexpr std::string_view kGgufVision = "v.", kGgufAudio = "a.", kGgufProjector = "mm.";
 
 }  // namespace
 
@@ -90,16 +110,20 @@ DerivedRole derive_role(std::string_view name, std::size_t dimensions, bool in_l
     module.remove_suffix(ending.size());
     derived.bias = ending == ".bias";
   }
-  const std::string_view own = module.substr(module.rfind('.') + 1);  // npos + 1: the whole
+  std::string_view own = module.substr(module.rfind('.') + 1);  // npos + 1: the whole
+  for (const std::string_view ending : kGgufExperts) {
+    if (own.ends_with(ending)) own.remove_suffix(ending.size());
+  }
   const auto is = [&](Part part, Role role) {
     derived.part = part, derived.role = role;
     return derived;
   };
-  if (holds(name, kProjectors)) return is(Part::projector, Role::tower);
-  if (holds(name, kVision) || name.starts_with("vit.")) return is(Part::vision, Role::tower);
-  if (holds(name, kAudio)) return is(Part::audio, Role::tower);
-  if (!in_layer && (holds(name, kHeads) || name == "output.weight"))
-    return is(Part::output, Role::output_head);
+  if (holds(name, kProjectors) || name.starts_with(kGgufProjector)) return is(Part::projector, Role::tower);
+  if (holds(name, kVision) || name.starts_with("vit.") || name.starts_with(kGgufVision))
+    return is(Part::vision, Role::tower);
+  if (holds(name, kAudio) || name.starts_with(kGgufAudio)) return is(Part::audio, Role::tower);
+  if (!in_layer && (holds(name, kHeads) || module == "output")) return is(Part::output, Role::output_head);
+  if (!in_layer && holds(own, kNorms)) return is(Part::norm, Role::final_norm);
   if (!in_layer && holds(name, kTables)) {
     const bool positions =
         name.find("wpe") != std::string_view::npos || name.find("pos") != std::string_view::npos;

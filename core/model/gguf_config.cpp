@@ -24,18 +24,9 @@ TensorNames names_of(const gguf::Header& header, std::span<const CheckpointTenso
   return names;
 }
 
-// A value per layer (head_count of hybrid models): the common one, or an Error where they differ.
-std::uint64_t common_value(const gguf::Array& array, std::string_view key,
-                           const std::filesystem::path& source) {
-  const std::vector<std::int64_t> values = array.integers();
-  for (const std::int64_t value : values) {
-    if (value < 0 || value != values.front()) {
-      throw Error::input(fmt::format("{} differs from layer to layer, which no family here describes", key))
-          .in(source);
-    }
-  }
-  if (values.empty()) throw Error::input(fmt::format("{} is an empty list", key)).in(source);
-  return static_cast<std::uint64_t>(values.front());
+bool is_common(const std::vector<std::int64_t>& values) {
+  return std::all_of(values.begin(), values.end(),
+                     [&](std::int64_t value) { return value >= 0 && value == values.front(); });
 }
 
 class Renamer {
@@ -65,11 +56,28 @@ class Renamer {
     const gguf::KeyValue* found = header_.find(full(key.key));
     if (found == nullptr) return;
     if (const auto* array = std::get_if<gguf::Array>(&found->value))
-      values_[key.config] = common_value(*array, full(key.key), source_);
+      values_[key.config] = of_layers(*array, key.key);
     else if (const auto whole = number(key.key))
       values_[key.config] = *whole;
     else
       throw Error::input(fmt::format("{} is not a whole number", full(key.key))).in(source_);
+  }
+
+  // A value per layer (head_count of hybrid models): the common one. Where they differ, all of them: names and shapes
+  // may tell a model whose architecture nobody has described; of families, those with such lists are told otherwise.
+  ParsedJson of_layers(const gguf::Array& array, std::string_view key) const {
+    const std::vector<std::int64_t> values = array.integers();
+    if (values.empty()) throw Error::input(fmt::format("{} is an empty list", full(key))).in(source_);
+    if (is_common(values)) return static_cast<std::uint64_t>(values.front());
+    if (!is_told_by_keys(architecture_)) {
+      ParsedJson all = ParsedJson::array();
+      for (const std::int64_t value : values)
+        all.push_back(value < 0 ? ParsedJson() : ParsedJson(static_cast<std::uint64_t>(value)));
+      return all;
+    }
+    throw Error::input(
+        fmt::format("{} differs from layer to layer, which no family here describes", full(key)))
+        .in(source_);
   }
 
   // Numbers, flags and texts; null for a key that is not there or holds a list.
@@ -109,8 +117,11 @@ class Renamer {
 
   // The block count includes the layers for multi-token prediction, which are counted apart here.
   void separate_mtp_layers() {
-    const auto extra = values_.value("num_nextn_predict_layers", std::uint64_t{0});
-    const auto blocks = values_.value("num_hidden_layers", std::uint64_t{0});
+    const auto count = [&](const char* key) {
+      const auto found = values_.find(key);
+      return found != values_.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+    };
+    const std::uint64_t extra = count("num_nextn_predict_layers"), blocks = count("num_hidden_layers");
     const bool apart = extra < blocks;
     if (apart && extra > 0) values_["num_hidden_layers"] = blocks - extra;
     values_["num_nextn_predict_layers"] = apart ? extra : 0;
@@ -134,6 +145,7 @@ class Renamer {
     values_["attention_bias"] = names.contains("blk.0.attn_q.bias") || names.contains("blk.0.attn_qkv.bias");
     values_["mlp_bias"] = names.contains("blk.0.ffn_gate.bias") && names.contains("blk.0.ffn_up.bias") &&
                           names.contains("blk.0.ffn_down.bias");
+    values_["lm_head_bias"] = names.contains("output.bias");
     values_["use_qk_norm"] = names.contains("blk.0.attn_q_norm.weight");
     // Files older than expert_gating_func show by this bias that experts are chosen as in DeepSeek-V3.
     if (!values_.contains("topk_method")) {
@@ -203,7 +215,6 @@ ModelConfig ModelConfig::from_gguf(const gguf::Header& header, const std::filesy
                                    std::span<const CheckpointTensor> stored) {
   const auto architecture = header.text("general.architecture");
   if (!architecture) throw Error::input("GGUF metadata lacks general.architecture").in(source);
-  require_read_back(*architecture, source);
   const GgufSaid said(header, source, stored);
   if (const GgufFamily* family = family_of_gguf(said);
       family != nullptr && is_mirrored(*family) && !is_told_by_keys(*family)) {

@@ -143,14 +143,15 @@ struct GgufRules {
 // Of a family that has none: nothing of its own.
 const GgufRules& gguf_rules(const GgufFamily& family);
 
+bool is_written_as_gguf(std::string_view architecture);
 // Whether a GGUF of it becomes transformers' checkpoint again.
 bool can_be_read_back(const GgufFamily& family);
-// An Error where an architecture is written, and none of its families is read back.
-void require_read_back(std::string_view architecture, const std::filesystem::path& source);
 // ... by the tables that wrote it (gguf_mirror.h), and not by gguf_keys.h's names and gguf_names.h's alone.
 bool is_mirrored(const GgufFamily& family);
 // Whether its module tree is described by the names of gguf_keys.h, and needs no config.json.
 bool is_told_by_keys(const GgufFamily& family);
+// ... or any of an architecture.
+bool is_told_by_keys(std::string_view architecture);
 
 // As gguf_family(), and where one family has two architectures, that of mixtures or the other.
 const GgufFamily* gguf_family_of(const ModuleTree& tree);

@@ -17,7 +17,7 @@ namespace {
 struct Wanted {
   const TensorSpec* spec;
   std::uint64_t layer, elements;
-  bool mtp;
+  bool mtp, tower;
   std::vector<std::string> names;
   std::uint64_t found = 0;
 };
@@ -43,7 +43,8 @@ class GgufReconciler {
 
  private:
   void want(const TensorSpec& spec, const Occurrence& where) {
-    if (spec.storage == Storage::buffer || where.tower) return;
+    // Towers have a file of their own, and buffers none, but where the file itself says what there is.
+    if (!tree_.derived && (spec.storage == Storage::buffer || where.tower)) return;
     std::vector<std::uint64_t> layers = {0};
     for (const Module* module : where.path) {
       if (module->repeat.over == Repeat::Over::layers) layers = module->repeat.indices;
@@ -58,8 +59,9 @@ class GgufReconciler {
       return;
     }
     for (const std::uint64_t layer : layers) {
-      wanted_.push_back(
-          {&spec, layer, in_a_layer, where.mtp, gguf_names(spec, layer, gguf_family_of(tree_))});
+      auto names = tree_.derived ? std::vector{expand(spec.name, {layer, 0})}
+                                 : gguf_names(spec, layer, gguf_family_of(tree_));
+      wanted_.push_back({&spec, layer, in_a_layer, where.mtp, where.tower, std::move(names)});
     }
   }
 
@@ -70,9 +72,16 @@ class GgufReconciler {
     const auto found = by_name_.find(tensor.name);
     if (found == by_name_.end()) return take_unknown(tensor, elements);
     Wanted& wanted = first_with_room(found->second, elements);
-    StoredTally& own = wanted.mtp ? result_.mtp : result_.main;
+    // Muse Glimmer's heads are normed by no weight; llama.cpp wants one, of ones, which goes with the queries.
+    if (tensor.name.ends_with("_norm.weight") && wanted.spec->part != Part::norm &&
+        tensor.shape.size() == 1 && wanted.spec->shape.size() > 1) {
+      result_.bytes_of[wanted.spec] += tensor.bytes;
+      return add(added_, tensor, elements);
+    }
+    StoredTally& own = wanted.mtp ? result_.mtp : wanted.tower ? result_.towers : result_.main;
     const bool again = wanted.spec->storage != Storage::own || wanted.found + elements > wanted.elements;
-    add(again ? result_.duplicates : own, tensor, elements);
+    const bool buffer = wanted.spec->storage == Storage::buffer;
+    add(buffer ? result_.buffers : again ? result_.duplicates : own, tensor, elements);
     wanted.found += elements;
     result_.bytes_of[wanted.spec] += tensor.bytes;
   }
@@ -163,8 +172,11 @@ class GgufReconciler {
     result_.lines.push_back({"parameters of the metadata", 0, static_cast<std::int64_t>(totals.total)});
     if (!mtp_absent())
       result_.lines.push_back({"multi-token prediction, own", 0, static_cast<std::int64_t>(totals.mtp_own)});
+    if (result_.towers.tensors > 0)
+      result_.lines.push_back({"towers and projectors", 0, static_cast<std::int64_t>(totals.towers)});
     line("stored again: tied, shared or split", result_.duplicates);
     line("buffers, no parameters", result_.buffers);
+    line("norms of ones that the converter adds", added_);
     line("scales of whole tensors", result_.scales);
     if (kept_otherwise_.tensors > 0)
       result_.lines.push_back({"kept in keys, or within another tensor", kept_otherwise_.tensors,
@@ -184,7 +196,7 @@ class GgufReconciler {
   std::unordered_map<std::string, std::vector<std::size_t>> by_name_;
   Reconciliation result_;
   FindingCollector findings_;
-  StoredTally kept_otherwise_;
+  StoredTally kept_otherwise_, added_;
   std::uint64_t elements_not_here_ = 0;
 };
 

@@ -31,10 +31,8 @@ const std::string kTokens = "3,17,42,8,25,31,9,50,12,1,28,40";
 // Families that are told from no other by their file: another is read, of the same tensors, under other names or of
 // another class.
 const std::set<std::string> kReadAsOthers = {
-    "chatglm", "glm", "glm4v", "glm4v-whole", "glm4v_moe", "solar_open", "sarvam_moe", "youtu", "kimi_k25",
-    "hunyuan_v1_moe-alpha", "mistral3_mistral4",
-    // Its routers have a tensor of the name that factors on a weight have.
-    "gemma4-moe"};
+    "chatglm",    "glm",   "glm4v",    "glm4v-whole",          "glm4v_moe",        "solar_open",
+    "sarvam_moe", "youtu", "kimi_k25", "hunyuan_v1_moe-alpha", "mistral3_mistral4"};
 
 // Families whose files are written and not read back.
 const std::set<std::string> kWrittenOnly = {
@@ -130,8 +128,12 @@ TEST_P(GgufMirror, IsComputedAsItsCheckpoint) {
 
 TEST_P(GgufMirror, CountsWhatTheFileHolds) {
   make("bf16");
-  const auto counted = assay({"paramcount", file()});
-  EXPECT_EQ(counted.exit_code, 0) << counted.out << counted.err;
+  const auto counted = assay({"paramcount", file(), "--format", "json"});
+  ASSERT_EQ(counted.exit_code, 0) << counted.out << counted.err;
+  // llama.cpp knows from which layer on Gemma 3n's share keys and values, and that of a model this small is another.
+  if (GetParam() != "gemma3n") {
+    EXPECT_EQ(nlohmann::json::parse(counted.out).at("checkpoint").at("difference"), 0) << counted.out;
+  }
 }
 
 // What a test may be named.

@@ -444,6 +444,32 @@ bool is_told_by_keys(const GgufFamily& in_gguf) {
          });
 }
 
+namespace {
+
+const GgufFamily* written_as(std::string_view architecture) {
+  for (const GgufFamily* family : gguf_families()) {
+    if (family->architecture == architecture) return family;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool is_written_as_gguf(std::string_view architecture) {
+  return written_as(architecture) != nullptr;
+}
+
+bool is_told_by_keys(std::string_view architecture) {
+  const auto in_file = [&](const GgufFamily* in_gguf) {
+    return in_gguf->architecture == architecture && is_told_by_keys(*in_gguf);
+  };
+  const std::vector<const GgufFamily*> written = gguf_families();
+  return std::any_of(written.begin(), written.end(), in_file) ||
+         std::any_of(std::begin(kFamilies), std::end(kFamilies), [&](const Family* family) {
+           return contains(family->gguf_architectures, architecture);
+         });
+}
+
 bool can_be_read_back(const GgufFamily& family) {
   return gguf_rules(family).keys_of == GgufRules::Keys::table || is_mirrored(family);
 }
@@ -468,13 +494,6 @@ const GgufFamily* gguf_family_of(const ModuleTree& tree) {
 
 namespace {
 
-const GgufFamily* written_as(std::string_view architecture) {
-  for (const GgufFamily* family : gguf_families()) {
-    if (family->architecture == architecture) return family;
-  }
-  return nullptr;
-}
-
 Error not_read_back(const GgufFamily& family) {
   const std::string_view why = gguf_rules(family).lost;
   return Error::input(
@@ -484,15 +503,6 @@ Error not_read_back(const GgufFamily& family) {
 }
 
 }  // namespace
-
-void require_read_back(std::string_view architecture, const std::filesystem::path& source) {
-  const std::vector<const GgufFamily*> written = gguf_families();
-  const bool any = std::any_of(written.begin(), written.end(), [&](const GgufFamily* family) {
-    return family->architecture == architecture && can_be_read_back(*family);
-  });
-  const GgufFamily* family = any ? nullptr : written_as(architecture);
-  if (family != nullptr) throw not_read_back(*family).in(source);
-}
 
 std::optional<OtherHead> head_of_whole(const ModelConfig& config) {
   const std::string& architecture = config.architecture();

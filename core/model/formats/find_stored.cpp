@@ -116,7 +116,7 @@ class Finder {
       const std::string& name = stored(i).name;
       const NameEnding* ending = ending_of(name);
       const std::string weight = ending == nullptr ? std::string() : weight_name(name, *ending);
-      if (ending != nullptr && is_believed(*ending, weight))
+      if (ending != nullptr && is_believed(*ending, weight) && !is_of_gemma4(name))
         group_of(weight).pieces.push_back({ending->suffix.substr(1), i, ending});
       else
         group_of(name).plain = i;
@@ -131,6 +131,15 @@ class Finder {
     }
     const CheckpointTensor* codes = checkpoint_.find(weight);
     return codes != nullptr && needs_scale(codes->type);
+  }
+
+  // Gemma 4's mixtures have parameters of the names that llama.cpp has for factors on a weight: what routers multiply
+  // their inputs by, and experts their outputs.
+  bool is_of_gemma4(const std::string& name) const {
+    if (!checkpoint_.gguf) return false;
+    const auto architecture = checkpoint_.gguf->text("general.architecture").value_or("");
+    return name.ends_with(".ffn_gate_inp.scale") ||
+           (architecture.starts_with("gemma4") && name.ends_with(".ffn_down_exps.scale"));
   }
 
   bool has_codes(const std::string& weight) const {

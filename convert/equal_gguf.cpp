@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 
+#include "convert/equal_exported.h"
 #include "core/model/composed_tensor.h"
 #include "core/model/gguf_export.h"
 #include "core/model/gguf_import.h"
@@ -193,7 +194,7 @@ std::optional<EqualReport> compare_with_gguf(const Side& a, const Side& b, const
   if (is_gguf(a) == is_gguf(b)) return std::nullopt;
   const Side &gguf = is_gguf(a) ? a : b, &named = is_gguf(a) ? b : a;
   const GgufFamily* family = family_of_gguf(gguf.checkpoint);
-  if (family == nullptr) return std::nullopt;
+  if (family == nullptr) return compare_exported(named, gguf, is_gguf(a), options, progress);
   return AcrossNames(named, gguf, *family, is_gguf(a)).run(options, progress);
 }
 

@@ -158,6 +158,25 @@ TEST_P(GgufWrittenOnly, SaysThatItIsNotReadBack) {
   EXPECT_NE(result.err.find("not read"), std::string::npos) << result.err;
 }
 
+TEST_P(GgufWrittenOnly, IsEqualToWhatItWasMadeOf) {
+  const TempDir dir;
+  make_family_model(GetParam(), dir / "model");
+  const fs::path file = dir / "model.gguf";
+  expect_ok(assay({"convert", dir / "model", file, "--to", "gguf:f32", "--tokenizer-pre", "none"}));
+  const auto equal = assay({"convert", "--equal", dir / "model", file, "--drop-mtp"});
+  EXPECT_EQ(equal.exit_code, 0) << equal.out << equal.err;
+  // The last value of the last matrix.
+  std::string bytes = test::read_file(file);
+  bytes[bytes.size() - 2] = static_cast<char>(bytes[bytes.size() - 2] ^ 0x40);
+  test::write_file(file, bytes);
+  for (const std::vector<std::string>& order :
+       {std::vector<std::string>{dir / "model", file}, {file, dir / "model"}}) {
+    const auto other = assay({"convert", "--equal", order[0], order[1], "--drop-mtp"});
+    EXPECT_EQ(other.exit_code, 1) << other.out << other.err;
+    EXPECT_NE(other.out.find("DIFFERENT: 1 of "), std::string::npos) << other.out;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Families, GgufWrittenOnly, testing::ValuesIn(kWrittenOnly),
                          [](const auto& info) { return identifier(info.param); });
 

@@ -59,16 +59,6 @@ class Importer {
         tensor.order = HeadRows::halves_from_pairs;
         tensor.head_rows = tree_.attention.front().qk_head_dim;
       }
-      if (gguf_rules(family_).is_less_one(name)) tensor.offset = -1;
-      if (spec.input_major && spec.shape.size() == 2 && !spec.bias &&
-          gguf_rules(family_).keys_of != GgufRules::Keys::table) {
-        const LogicalTensor& stored = stored_.tensors[*place];
-        if (stored.all_rows() != spec.shape[1] || stored.columns != spec.shape[0])
-          throw Error::input("its shape is not what the metadata say").in(source_).tensor(stored.name);
-        tensor.pieces = {{*place, 0, stored.all_rows(), true}};
-        made_.push_back(std::move(tensor));
-        return;
-      }
       check_shape(tensor, one_of_many ? tree_.experts * rows : rows);
       made_.push_back(std::move(tensor));
       return;

@@ -239,23 +239,27 @@ void Indexer::note(AttentionGeometry& g) const {
   g.indexer_top_k = top_k;
 }
 
-Module indexer(const LatentAttention& a, const Indexer& i, ConfigReader& config) {
-  config.require(a.q_rank.has_value(), "q_lora_rank is null, and the indexer projects from it");
+Module indexer(std::string queries, const Quantity& of, const Quantity& hidden, const Indexer& i) {
   Module module{"indexer", "sparse attention indexer", {}, {}, {}};
-  const auto add = [&](const std::string& name, const Quantity& in, const Quantity& out, Role role,
+  const auto add = [&](std::string name, const Quantity& in, const Quantity& out, Role role,
                        bool quantizable) {
-    add_linear(module, {.name = name,
+    add_linear(module, {.name = std::move(name),
                         .in = in,
                         .out = out,
                         .role = role,
                         .part = Part::attention,
                         .quantizable = quantizable});
   };
-  add("wq_b", *a.q_rank, i.heads * i.head_dim, Role::indexer_q, true);
-  add("wk", a.hidden, i.head_dim, Role::indexer_k, true);
+  add(std::move(queries), of, i.heads * i.head_dim, Role::indexer_q, true);
+  add("wk", hidden, i.head_dim, Role::indexer_k, true);
   add_norm(module, "k_norm", i.head_dim, Role::indexer_k_norm, true, Part::attention);
-  add("weights_proj", a.hidden, i.heads, Role::indexer_weights, false);
+  add("weights_proj", hidden, i.heads, Role::indexer_weights, false);
   return module;
+}
+
+Module indexer(const LatentAttention& a, const Indexer& i, ConfigReader& config) {
+  config.require(a.q_rank.has_value(), "q_lora_rank is null, and the indexer projects from it");
+  return indexer("wq_b", *a.q_rank, a.hidden, i);
 }
 
 void describe_deepseek_v3(ConfigReader& config, ModuleTree& tree, const std::string& prefix) {

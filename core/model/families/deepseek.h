@@ -25,6 +25,9 @@ struct Indexer {
 };
 Indexer read_indexer(ConfigReader& config, std::uint64_t heads);
 Module indexer(const blocks::LatentAttention& a, const Indexer& i, ConfigReader& config);
+// Of queries made by the matrix `queries` of so wide an input: the latent, or the hidden state as the keys are
+// (modeling_naive_n05_flash.py, Mistral Large 4).
+Module indexer(std::string queries, const Quantity& of, const Quantity& hidden, const Indexer& i);
 
 // Hyperparameters of those whose experts are chosen as V3's are, and whose class says so:
 struct DeepseekForward {

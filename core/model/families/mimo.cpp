@@ -90,24 +90,6 @@ void add_prediction(ConfigReader& config, ModuleTree& tree, const Decoder& d, co
   tree.mtp_attention.push_back(geometry(a, layers_after(d.layers, count), window));
 }
 
-// What chooses keys for a query, out of the hidden state (modeling_naive_n05_flash.py).
-Module key_indexer(const Quantity& hidden, const Indexer& i) {
-  Module module{"indexer", "sparse attention indexer", {}, {}, {}};
-  const auto add = [&](const std::string& name, const Quantity& out, Role role, bool quantizable) {
-    add_linear(module, {.name = name,
-                        .in = hidden,
-                        .out = out,
-                        .role = role,
-                        .part = Part::attention,
-                        .quantizable = quantizable});
-  };
-  add("wq", i.heads * i.head_dim, Role::indexer_q, true);
-  add("wk", i.head_dim, Role::indexer_k, true);
-  add_norm(module, "k_norm", i.head_dim, Role::indexer_k_norm, true, Part::attention);
-  add("weights_proj", i.heads, Role::indexer_weights, false);
-  return module;
-}
-
 // sliding_window_size counts the tokens before a query, sliding_window the query as well.
 std::uint64_t mimo_window(ConfigReader& config) {
   return config.has("sliding_window_size") && !config.is_null("sliding_window_size")
@@ -136,7 +118,7 @@ void describe_with_windows(ConfigReader& config, ModuleTree& tree, bool indexed)
   std::optional<Indexer> index;
   if (indexed) {
     index = read_indexer(config, 16);
-    sees_all.children.push_back(key_indexer(d.hidden, *index));
+    sees_all.children.push_back(indexer("wq", d.hidden, d.hidden, *index));
   }
   const auto groups = group_layers(
       "model.layers.{layer}", d.layers,

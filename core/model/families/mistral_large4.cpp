@@ -69,21 +69,9 @@ void add_score_scale(Module& module, const Quantity& heads, Role role) {
 }
 
 Module large4_indexer(const Quantity& hidden, const Indexer& i) {
-  Module module{"indexer", "sparse attention indexer", {}, {}, {}};
-  const auto add = [&](const char* name, const Quantity& out, Role role, bool quantizable) {
-    add_linear(module, {.name = name,
-                        .in = hidden,
-                        .out = out,
-                        .role = role,
-                        .part = Part::attention,
-                        .quantizable = quantizable});
-  };
-  add("wq_b", i.heads * i.head_dim, Role::indexer_q, true);
-  add("wk", i.head_dim, Role::indexer_k, true);
+  Module module = indexer("wq_b", hidden, hidden, i);
   // The forward rule tells what has one role apart by its order.
-  add_norm(module, "k_norm", i.head_dim, Role::indexer_k_norm, true, Part::attention);
   add_norm(module, "q_input_norm", hidden, Role::indexer_k_norm, true, Part::attention);
-  add("weights_proj", i.heads, Role::indexer_weights, false);
   add_score_scale(module, i.heads, Role::indexer_weights);
   return module;
 }

@@ -16,22 +16,17 @@ namespace {
 
 using namespace blocks;
 
-constexpr DecoderDefaults kGemma2Side = {.vocabulary = 256000,
-                                         .hidden = 2304,
-                                         .intermediate = 9216,
-                                         .layers = 26,
-                                         .heads = 8,
-                                         .kv_heads = 4,
-                                         .head_dim = 256,
-                                         .tied = true};
-constexpr DecoderDefaults kGemma3Side = {.vocabulary = 262208,
-                                         .hidden = 2304,
-                                         .intermediate = 9216,
-                                         .layers = 26,
-                                         .heads = 8,
-                                         .kv_heads = 4,
-                                         .head_dim = 256,
-                                         .tied = true};
+constexpr DecoderDefaults side_of(std::uint64_t vocabulary) {
+  return {.vocabulary = vocabulary,
+          .hidden = 2304,
+          .intermediate = 9216,
+          .layers = 26,
+          .heads = 8,
+          .kv_heads = 4,
+          .head_dim = 256,
+          .tied = true};
+}
+constexpr DecoderDefaults kGemma2Side = side_of(256000), kGemma3Side = side_of(262208);
 
 struct Side {
   Decoder d;

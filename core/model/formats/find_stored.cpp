@@ -116,7 +116,7 @@ class Finder {
       const std::string& name = stored(i).name;
       const NameEnding* ending = ending_of(name);
       const std::string weight = ending == nullptr ? std::string() : weight_name(name, *ending);
-      if (ending != nullptr && is_believed(*ending, weight) && !is_of_gemma4(name))
+      if (ending != nullptr && is_believed(*ending, weight) && !is_of_router(name))
         group_of(weight).pieces.push_back({ending->suffix.substr(1), i, ending});
       else
         group_of(name).plain = i;
@@ -133,13 +133,14 @@ class Finder {
     return codes != nullptr && needs_scale(codes->type);
   }
 
-  // Gemma 4's mixtures have parameters of the names that llama.cpp has for factors on a weight: what routers multiply
-  // their inputs by, and experts their outputs.
-  bool is_of_gemma4(const std::string& name) const {
+  // Some mixtures have parameters of the names that llama.cpp has for factors on a weight: what routers multiply their
+  // inputs by, and, in layers with such a router, experts their outputs (Gemma 4).
+  bool is_of_router(const std::string& name) const {
+    constexpr std::string_view kRouter = "ffn_gate_inp.scale", kExperts = "ffn_down_exps.scale";
     if (!checkpoint_.gguf) return false;
-    const auto architecture = checkpoint_.gguf->text("general.architecture").value_or("");
-    return name.ends_with(".ffn_gate_inp.scale") ||
-           (architecture.starts_with("gemma4") && name.ends_with(".ffn_down_exps.scale"));
+    if (name.ends_with(kRouter)) return true;
+    return name.ends_with(kExperts) &&
+           checkpoint_.find(name.substr(0, name.size() - kExperts.size()) + std::string(kRouter)) != nullptr;
   }
 
   bool has_codes(const std::string& weight) const {

@@ -184,12 +184,11 @@ class Deriver {
     const auto holds = [&](const char* word) { return name.tensor->name.find(word) != std::string::npos; };
     return holds("expert") || holds("moe") || holds("_exps.") || holds("_chexps.");
   }
-  // A vector, or a number, of each.
+  // A vector of each: their biases.
   bool is_stack_of_vectors(const CutName& name) const {
     const auto& shape = name.tensor->shape;
-    return name.layer && !name.expert && is_of_experts(name) && tree_.experts > 1 && shape.size() <= 2 &&
-           !shape.empty() && shape[0] == tree_.experts && !name.tensor->name.ends_with("norm.weight") &&
-           name.tensor->name.find("_exps.") != std::string::npos;
+    return name.layer && !name.expert && tree_.experts > 1 && shape.size() == 2 &&
+           shape[0] == tree_.experts && name.tensor->name.find("_exps.") != std::string::npos;
   }
 
   // A layer that predicts a token further, by what joins its two inputs, or as llama.cpp or a stack of its own names it.

@@ -54,8 +54,8 @@ std::uint64_t cached_a_token(const ModuleTree& tree) {
 }
 
 // Files that hold other values than the checkpoint: Apertus's and Kimi K3's have some as keys, Gemma 3n's embedding more
-// rows, Gemma 4's routers lose a factor, Muse Glimmer's heads get norms of ones.
-const std::set<std::string> kOtherValues = {"apertus",      "gemma3n",       "gemma4-moe",  "kimi_k3",
+// rows, Muse Glimmer's heads get norms of ones.
+const std::set<std::string> kOtherValues = {"apertus",      "gemma3n",       "kimi_k3",
                                             "kimi_k3-lora", "kimi_k3-mxfp4", "muse_glimmer"};
 // Layers that a text passes several times, that share a cache, or whose keys have names of their own.
 const std::set<std::string> kOtherCaches = {"deepseek_v4", "deepseek_v4-fp4", "dots3_note",

@@ -34,18 +34,19 @@ ErrorSums exact(std::uint64_t elements) {
 }
 
 // A table's whole numbers, which a float holds up to 2^24.
-void store_whole(const DerivedTensor& tensor, std::span<const float> values, std::span<std::byte> stored) {
+void store_whole(const DerivedOutput& output, std::span<const float> values, std::span<std::byte> stored) {
   constexpr float kLargest = 1 << 24;
   const auto is_whole = [](float x) { return std::fabs(x) <= kLargest && x == std::trunc(x); };
   if (!std::all_of(values.begin(), values.end(), is_whole))
-    throw Error::refused("a table holds what is no whole number, or one beyond 2^24").tensor(tensor.name);
-  simd::encode(ElementType::I32, values, Overflow::saturate, stored.data());
+    throw Error::refused("a table holds what is no whole number, or one beyond 2^24")
+        .tensor(output.made.name);
+  simd::encode(output.type, values, Overflow::saturate, stored.data());
 }
 
 std::optional<QuantizeFault> quantize(const DerivedOutput& output, std::uint64_t first,
                                       std::span<const float> values, std::span<std::byte> stored) {
-  if (output.type == ElementType::I32) {
-    store_whole(output.made, values, stored);
+  if (output.type == ElementType::I32 || output.type == ElementType::I64) {
+    store_whole(output, values, stored);
     return std::nullopt;
   }
   if (output.importance.empty()) return gguf_quantize(output.type, values, stored.data());

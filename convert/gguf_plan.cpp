@@ -376,11 +376,18 @@ class GgufPlanner {
     plan_.spec.text = fmt::format("safetensors {}", name(*type));
     std::vector<DerivedOutput> made;
     for (DerivedTensor& tensor : model.tensors) {
-      const bool computed_in_f32 = tensor.name.ends_with("e_score_correction_bias");
-      made.push_back({std::move(tensor), computed_in_f32 ? ElementType::F32 : *type});
+      const ElementType of_tensor = type_of(tensor, *type);
+      made.push_back({std::move(tensor), of_tensor});
     }
     write_safetensors(std::move(made));
     hold_against_config();
+  }
+
+  // A table of whole numbers stays one, of torch's width.
+  ElementType type_of(const DerivedTensor& tensor, ElementType type) const {
+    const auto source = tensor.same_as(plan_.stored);
+    if (source && plan_.stored.tensors[*source].form.codes == ElementType::I32) return ElementType::I64;
+    return tensor.name.ends_with("e_score_correction_bias") ? ElementType::F32 : type;
   }
 
   void hold_against_config() const {

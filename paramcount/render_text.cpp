@@ -442,6 +442,8 @@ std::string verdict_line(const Model& model, const Answer& answer) {
   }
   std::string sum = fmt::format("{} parameters, {} activated a token", with_thousands(model.totals.total),
                                 with_thousands(model.totals.active));
+  if (model.totals.total == 0 && model.totals.towers > 0)  // an mmproj file
+    sum = fmt::format("{} parameters of towers and projectors", with_thousands(model.totals.towers));
   if (has_errors(model.findings)) return sum + "; the checkpoint does not hold what its config says";
   if (model.reconciliation && model.reconciliation->difference == 0)
     return sum + "; the checkpoint holds exactly these";

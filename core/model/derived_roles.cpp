@@ -87,7 +87,8 @@ const Word* find(std::span<const Word> words, std::string_view own) {
 constexpr std::string_view kVision[] = {"vision", "visual", "image", "video", "patch_embed"};
 constexpr std::string_view kAudio[] = {"audio", "speech"};
 constexpr std::string_view kProjectors[] = {"projector", "mm_proj", "multi_modal"};
-constexpr std::string_view kTables[] = {"embed", "embd", "wte", "wpe"};
+constexpr std::string_view kTables[] = {"embed", "embd", "wte", "wpe", "token_types"};
+constexpr std::string_view kPositions[] = {"wpe", "pos", "token_types"};
 constexpr std::string_view kHeads[] = {"lm_head", "embed_out", "output_head"};
 constexpr std::string_view kNorms[] = {"norm", "ln_", "layer_scale"};
 constexpr std::string_view kAttention[] = {"attn", "attention", "mamba",     "ssm",
@@ -125,8 +126,7 @@ DerivedRole derive_role(std::string_view name, std::size_t dimensions, bool in_l
   if (!in_layer && (holds(name, kHeads) || module == "output")) return is(Part::output, Role::output_head);
   if (!in_layer && holds(own, kNorms)) return is(Part::norm, Role::final_norm);
   if (!in_layer && holds(name, kTables)) {
-    const bool positions =
-        name.find("wpe") != std::string_view::npos || name.find("pos") != std::string_view::npos;
+    const bool positions = holds(name, kPositions);
     return is(Part::embedding, positions ? Role::position_embedding : Role::token_embedding);
   }
   if (holds(own, kNorms)) return is(Part::norm, in_layer ? Role::input_norm : Role::final_norm);

@@ -75,7 +75,8 @@ std::optional<Llama3Rope> llama3_rope_of(std::span<const float> factors, float b
   for (const float factor :
        {rounded(factors.back()), factors.back(), 8.0F, 32.0F, 2.0F, 4.0F, 16.0F, 64.0F}) {
     if (factor <= 1) continue;
-    for (const float high : {4.0F, 1.0F}) {  // 1: Llama 4's, between which and low nothing is
+    for (const float high :
+         {4.0F, 1.0F, 32.0F}) {  // 1: Llama 4's, between which and low nothing is; 32: Step 3.7's
       for (int doubling = 0; doubling < 20; ++doubling) {
         const float context = doubling == 0 ? 8192.0F : static_cast<float>(1 << doubling);
         if (const Llama3Rope rope{factor, 1, high, context}; gives(rope, factors, base)) return rope;

@@ -43,8 +43,7 @@ class GgufReconciler {
 
  private:
   void want(const TensorSpec& spec, const Occurrence& where) {
-    // Towers have a file of their own, and buffers none, but where the file itself says what there is.
-    if (!tree_.derived && (spec.storage == Storage::buffer || where.tower)) return;
+    if (where.tower && !tree_.derived) return;  // it has a file of its own
     std::vector<std::uint64_t> layers = {0};
     for (const Module* module : where.path) {
       if (module->repeat.over == Repeat::Over::layers) layers = module->repeat.indices;
@@ -72,7 +71,7 @@ class GgufReconciler {
     const auto found = by_name_.find(tensor.name);
     if (found == by_name_.end()) return take_unknown(tensor, elements);
     Wanted& wanted = first_with_room(found->second, elements);
-    // Muse Glimmer's heads are normed by no weight; llama.cpp wants one, of ones, which goes with the queries.
+    // Muse Glimmer's heads are normed by no weight; llama.cpp wants one, which goes with the queries.
     if (tensor.name.ends_with("_norm.weight") && wanted.spec->part != Part::norm &&
         tensor.shape.size() == 1 && wanted.spec->shape.size() > 1) {
       result_.bytes_of[wanted.spec] += tensor.bytes;
@@ -176,7 +175,7 @@ class GgufReconciler {
       result_.lines.push_back({"towers and projectors", 0, static_cast<std::int64_t>(totals.towers)});
     line("stored again: tied, shared or split", result_.duplicates);
     line("buffers, no parameters", result_.buffers);
-    line("norms of ones that the converter adds", added_);
+    line("norms that the converter adds", added_);
     line("scales of whole tensors", result_.scales);
     if (kept_otherwise_.tensors > 0)
       result_.lines.push_back({"kept in keys, or within another tensor", kept_otherwise_.tensors,

@@ -54,7 +54,7 @@ std::uint64_t cached_a_token(const ModuleTree& tree) {
 }
 
 // Files that hold other values than the checkpoint: Apertus's and Kimi K3's have some as keys, Gemma 3n's embedding more
-// rows, Muse Glimmer's heads get norms of ones.
+// rows, Muse Glimmer's heads get norms.
 const std::set<std::string> kOtherValues = {"apertus",      "gemma3n",       "kimi_k3",
                                             "kimi_k3-lora", "kimi_k3-mxfp4", "muse_glimmer"};
 // Layers that a text passes several times, that share a cache, or whose keys have names of their own.

@@ -178,6 +178,27 @@ TEST(DerivedRoles, FollowNames) {
   EXPECT_EQ(role("layers.{layer}.strange.thing").role, Role::other);
   EXPECT_EQ(derive_role("model.embed_tokens.weight", 2, false, false).part, Part::embedding);
   EXPECT_EQ(derive_role("lm_head.weight", 2, false, false).part, Part::output);
+  EXPECT_EQ(derive_role("word_embeddings_layernorm.weight", 1, false, false).part, Part::norm);
+}
+
+// llama.cpp's names: of towers by how they begin, of experts by how they end.
+TEST(DerivedRoles, FollowGgufNames) {
+  const auto outside = [](std::string_view name) { return derive_role(name, 2, false, false); };
+  const auto inside = [](std::string_view name) { return derive_role(name, 2, true, false); };
+  EXPECT_EQ(outside("token_embd.weight").role, Role::token_embedding);
+  EXPECT_EQ(outside("token_types.weight").role, Role::position_embedding);
+  EXPECT_EQ(outside("token_embd_norm.weight").part, Part::norm);
+  EXPECT_EQ(outside("output.weight").role, Role::output_head);
+  EXPECT_EQ(outside("output_norm.weight").role, Role::final_norm);
+  EXPECT_EQ(outside("mm.0.weight").part, Part::projector);
+  EXPECT_EQ(inside("v.blk.{layer}.attn_q.weight").part, Part::vision);
+  EXPECT_EQ(inside("a.blk.{layer}.ffn_up.weight").part, Part::audio);
+  EXPECT_EQ(inside("blk.{layer}.attn_kv_a_mqa.weight").role, Role::kv_a);
+  EXPECT_EQ(inside("blk.{layer}.ffn_gate_inp.weight").part, Part::router);
+  EXPECT_EQ(inside("blk.{layer}.exp_probs_b.bias").part, Part::router);
+  EXPECT_EQ(inside("blk.{layer}.ffn_up_shexp.weight").part, Part::shared_expert);
+  EXPECT_EQ(derive_role("blk.{layer}.ffn_down_exps.weight", 3, true, true).role, Role::mlp_down);
+  EXPECT_EQ(derive_role("blk.{layer}.ffn_down_exps.weight", 3, true, true).part, Part::routed_expert);
 }
 
 }  // namespace

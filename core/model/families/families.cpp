@@ -535,6 +535,10 @@ const Family& find_family(const ModelConfig& config) {
   const bool of_gguf = config.origin() == ModelConfig::Origin::gguf;
   if (const GgufFamily* written = of_gguf ? written_as(asked) : nullptr)
     throw not_read_back(*written).in(config.source());
+  if (of_gguf)
+    throw Error::input(fmt::format("GGUFs of the architecture \"{}\" are unknown here", asked))
+        .in(config.source())
+        .remedy("assay paramcount counts such a file by its headers; docs/gguf.md has which are read");
   throw Error::input(fmt::format("architecture \"{}\" is unknown", asked))
       .in(config.source())
       .remedy(fmt::format("closest families known: {}; docs/families.md tells how to add one",

@@ -311,7 +311,7 @@ constexpr GgufRules kStep = {
     .names = kStepNames,
     .more_tensors = step_factors,
     .norms_less_one = "norm.weight",
-    .lost = back::kNotTold};
+    .back = back::step3p5};
 
 constexpr const GgufRules* kGroup[] = {&kGemma4, &kGemma4Unified, &kMinimaxM3, &kMimo, &kStep};
 

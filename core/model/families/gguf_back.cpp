@@ -5,18 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/model/families/gguf_back_parts.h"
 #include "core/model/gguf_keys.h"
 #include "core/model/gguf_mirror.h"
 
 namespace assay::families::back {
 namespace {
-
-void rename(ParsedJson& config, const char* from, const char* to) {
-  const auto found = config.find(from);
-  if (found == config.end()) return;
-  config[to] = *found;
-  config.erase(from);
-}
 
 // Names of what layers are, by a list that has a number above 0 where they attend.
 void layer_types(const GgufSaid& said, ParsedJson& config, const char* attending, const char* others) {
@@ -29,10 +23,6 @@ void layer_types(const GgufSaid& said, ParsedJson& config, const char* attending
   if (types.empty()) return;
   config["layer_types"] = std::move(types);
   config["num_key_value_heads"] = static_cast<std::uint64_t>(heads);
-}
-
-std::string in_layer(std::uint64_t layer, std::string_view name) {
-  return "blk." + std::to_string(layer) + "." + std::string(name);
 }
 
 // The first of the layers of which `is` holds, and how far the next is away; where there is none, behind all.
@@ -533,54 +523,6 @@ void mpt(const GgufSaid& said, ParsedJson& config) {
 void dots1(const GgufSaid& said, ParsedJson& config) {
   rename(config, "num_experts", "n_routed_experts");
   config["scoring_func"] = said.count("expert_gating_func") == 1 ? "softmax" : "sigmoid";
-}
-
-void mimo(const GgufSaid& said, ParsedJson& config) {
-  const std::vector<double> windowed = said.list("attention.sliding_window_pattern"),
-                            heads = said.list("attention.head_count_kv");
-  ParsedJson& pattern = config["hybrid_layer_pattern"] = ParsedJson::array();
-  ParsedJson& sparse = config["moe_layer_freq"] = ParsedJson::array();
-  for (std::size_t i = 0; i < std::min(windowed.size(), heads.size()); ++i) {
-    pattern.push_back(windowed[i] != 0 ? 1 : 0);
-    sparse.push_back(said.has_tensor(in_layer(i, "ffn_gate_inp.weight")) ? 1 : 0);
-    config[windowed[i] != 0 ? "swa_num_key_value_heads" : "num_key_value_heads"] =
-        static_cast<std::uint64_t>(heads[i]);
-    if (said.has_tensor(in_layer(i, "attn_sinks.weight")))
-      config[windowed[i] != 0 ? "add_swa_attention_sink_bias" : "add_full_attention_sink_bias"] = true;
-  }
-  config["swa_num_attention_heads"] = said.count("attention.head_count");
-  config["swa_head_dim"] = said.count("attention.key_length");
-  config["v_head_dim"] = config["swa_v_head_dim"] = said.count("attention.value_length");
-  config["sliding_window"] = said.count("attention.sliding_window");
-  if (said.has("rope.freq_base_swa")) config["swa_rope_theta"] = said.json("rope.freq_base_swa");
-  config.erase("rope_local_base_freq");
-  rename(config, "rms_norm_eps", "layernorm_epsilon");
-  rename(config, "num_experts", "n_routed_experts");
-  config["topk_method"] = "noaux_tc";
-  config["norm_topk_prob"] = true;  // as llama.cpp computes it
-}
-
-void minimax_m3(const GgufSaid& said, ParsedJson& config) {
-  config["dense_intermediate_size"] = said.count("feed_forward_length");
-  config["shared_intermediate_size"] = config["intermediate_size"];
-  rename(config, "num_experts", "num_local_experts");
-  ParsedJson& sparse = config["moe_layer_freq"] = ParsedJson::array();
-  ParsedJson& indexed = config["sparse_attention_config"]["sparse_attention_freq"] = ParsedJson::array();
-  for (std::uint64_t i = 0; i < said.layers(); ++i) {
-    sparse.push_back(said.has_tensor(in_layer(i, "ffn_gate_inp.weight")) ? 1 : 0);
-    indexed.push_back(said.has_tensor(in_layer(i, "indexer.q_proj.weight")) ? 1 : 0);
-  }
-  config["sparse_attention_config"]["use_sparse_attention"] = true;
-  config["use_qk_norm"] = config["use_routing_bias"] = true;
-  config["qk_norm_type"] = "per_head";
-  config["hidden_act"] = "swigluoai";
-}
-
-// Queries are normed without a weight: what a file has for one is the number that they are multiplied by.
-void muse(const GgufSaid& said, ParsedJson& config) {
-  keys_back::windowed_layers(said, config);
-  const std::vector<float> scale = said.values("blk.0.attn_q_norm.weight");
-  if (!scale.empty()) config["qk_scale_factor"] = shortest_decimal(static_cast<double>(scale.front()));
 }
 
 void gpt2(const GgufSaid&, ParsedJson& config) {

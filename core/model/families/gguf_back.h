@@ -18,6 +18,8 @@ Back afmoe, apertus, bailing_v2, cohere2_moe, falcon, gemma3n, gemma4, hunyuan_m
     minicpm, nanbeige, phi3, stablelm, windows, gemma2, gemma3, ministral, untied_bias, glm, deepseek_sparse,
     chatglm, ernie_moe, mpt, dots1, gpt2, mimo, minimax_m3, muse, exaone4, granite_swa, llama4, mistral4,
     mellum, orion, gpt_oss;
+// Of 2026, and with lists of heads or widths.
+Back bailing_v3, deepseek_v4, glm5_next, hy_v4, laguna, minimax_01, nemotron_nas, step3p5;
 inline constexpr std::string_view kNotTold = "no config.json is made of its keys";
 bool has_window(const GgufSaid&said), has_experts(const GgufSaid&said),
     has_shared_experts(const GgufSaid&said);

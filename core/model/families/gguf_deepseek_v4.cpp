@@ -74,7 +74,7 @@ constexpr GgufRules kDeepseekV4 = {
     .names = kNames,
     .f32_parts = "hc_",
     .fp4 = GgufRules::Fp4::first_and_others_as_stored,
-    .lost = back::kNotTold};
+    .back = back::deepseek_v4};
 
 constexpr const GgufRules* kGroup[] = {&kDeepseekV4};
 

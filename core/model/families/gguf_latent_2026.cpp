@@ -77,7 +77,7 @@ constexpr GgufRules kHyV4 = {
     .f32_parts = "hc_",
     .f32_head = "enable_lm_head_fp32",
     .omits_lone_group = true,
-    .lost = back::kNotTold};
+    .back = back::hy_v4};
 
 // --- dots3-note --------------------------------------------------------------------------------------------------
 
@@ -218,7 +218,7 @@ constexpr GgufRules kGlm5Next = {.base = {.family = "glm5_next",
                                  .ignores_head_dim = true,
                                  .f32_parts = "hc_|indexer_compressor_",
                                  .tokenizer = GgufRules::Tokenizer::glm,
-                                 .lost = back::kNotTold};
+                                 .back = back::glm5_next};
 
 constexpr const GgufRules* kGroup[] = {&kHyV4, &kDots3, &kGlm5Next};
 

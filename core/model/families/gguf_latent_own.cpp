@@ -103,7 +103,7 @@ constexpr GgufRules kLing3 = {.base = {.family = "bailing_moe_v3",
                               .keys_of = Keys::of_config,
                               .keys = kLing3Keys,
                               .names = kLing3Names,
-                              .lost = back::kNotTold};
+                              .back = back::bailing_v3};
 
 constexpr const GgufRules* kGroup[] = {&kMinicpm3, &kLing3};
 

@@ -24,7 +24,7 @@ constexpr GgufRules kMinimax = {
     .keys = kKeys,
     .names = kNames,
     .tokenizer = GgufRules::Tokenizer::minimax_01,
-    .lost = back::kNotTold};
+    .back = back::minimax_01};
 
 constexpr const GgufRules* kGroup[] = {&kMinimax};
 

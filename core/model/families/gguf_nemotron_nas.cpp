@@ -73,7 +73,7 @@ constexpr GgufRules kNemotronNas = {.base = {.family = "nemotron_nas",
                                     .keys = kKeys,
                                     .names = kNames,
                                     .rope_types = "llama3",
-                                    .lost = back::kNotTold};
+                                    .back = back::nemotron_nas};
 
 constexpr const GgufRules* kGroup[] = {&kNemotronNas};
 

@@ -59,7 +59,7 @@ constexpr GgufRules kLaguna = {
     .names = kLagunaNames,
     .gate_last = true,
     .tokenizer = GgufRules::Tokenizer::laguna,
-    .lost = back::kNotTold};
+    .back = back::laguna};
 
 // --- Granite with windows ----------------------------------------------------------------------------------------
 

@@ -7,12 +7,13 @@
 #include <cstdlib>
 
 #include "core/formats/json.h"
+#include "core/model/limits.h"
 #include "core/system/error.h"
 
 namespace assay {
 namespace {
 
-constexpr std::uint64_t kMostValues = 4096, kMostLayers = 1U << 20;
+constexpr std::uint64_t kMostValues = 4096, kMostListed = 1U << 20;
 
 // 3 and 3.0 are one number to a config.json; float32 has its shortest decimal.
 ParsedJson of_number(double number) {
@@ -46,7 +47,7 @@ std::optional<double> as_number(const gguf::Value& value) {
 std::vector<double> listed_numbers(const gguf::Value& value) {
   const auto* list = std::get_if<gguf::Array>(&value);
   const bool of_numbers = list != nullptr && list->type != gguf::ValueType::string &&
-                          list->type != gguf::ValueType::array && list->count <= kMostLayers;
+                          list->type != gguf::ValueType::array && list->count <= kMostListed;
   return of_numbers ? list->numbers() : std::vector<double>();
 }
 
@@ -86,10 +87,17 @@ std::uint64_t GgufSaid::count(std::string_view key, std::uint64_t otherwise) con
   return is_count ? static_cast<std::uint64_t>(*found) : otherwise;
 }
 
+std::uint64_t GgufSaid::layers() const {
+  const std::uint64_t layers = count("block_count");
+  if (layers > kMostLayers)
+    throw Error::input(fmt::format("block_count is {}: no model has so many layers", layers)).in(source_);
+  return layers;
+}
+
 std::vector<double> GgufSaid::list(std::string_view key) const {
   const gguf::Value* found = value(key);
   if (found == nullptr) return {};
-  if (const auto one = as_number(*found)) return std::vector<double>(std::min(layers(), kMostLayers), *one);
+  if (const auto one = as_number(*found)) return std::vector<double>(layers(), *one);
   return listed_numbers(*found);
 }
 

@@ -35,7 +35,7 @@ class GgufSaid {
   std::vector<double> list(std::string_view key) const;
   // As config.json would have it: whole numbers whole, float32 in its shortest form; null where there is none.
   ParsedJson json(std::string_view key) const;
-  std::uint64_t layers() const { return count("block_count"); }
+  std::uint64_t layers() const;  // Error::input for more than any model has
 
   bool has_tensor(std::string_view name) const { return tensors_.contains(name); }
   bool any_tensor(std::string_view ending) const;  // "attn_q.bias", of whichever layer

@@ -92,6 +92,16 @@ std::string content_of(const fs::path& file) {
   return gguf::serialize_header(header.metadata, header.tensors, header.alignment) + values;
 }
 
+void set_key(const fs::path& file, const gguf::KeyValue& key) {
+  const std::string bytes = test::read_file(file);
+  const gguf::Header header =
+      gguf::parse_header(std::as_bytes(std::span(bytes.data(), bytes.size())), bytes.size(), file);
+  std::vector<gguf::KeyValue> metadata = header.metadata;
+  gguf::set_value(metadata, key);
+  test::write_file(file, gguf::serialize_header(metadata, header.tensors, header.alignment) +
+                             bytes.substr(header.data_offset));
+}
+
 TEST_P(GgufMirror, BecomesACheckpointOfTheSameFile) {
   make();
   fs::create_directories(back().parent_path());
@@ -131,6 +141,19 @@ TEST_P(GgufMirror, CountsWhatTheFileHolds) {
   if (GetParam() != "gemma3n") {
     EXPECT_EQ(nlohmann::json::parse(counted.out).at("checkpoint").at("difference"), 0) << counted.out;
   }
+}
+
+// No memory is spent on what a header says alone.
+TEST_P(GgufMirror, RefusesLayersThatNoModelHas) {
+  make();
+  const std::string bytes = test::read_file(file());
+  const auto architecture =
+      gguf::parse_header(std::as_bytes(std::span(bytes.data(), bytes.size())), bytes.size(), file())
+          .text("general.architecture");
+  set_key(file(), gguf::u32_value(std::string(architecture.value()) + ".block_count", UINT32_MAX));
+  const auto counted = assay({"paramcount", file()});
+  EXPECT_EQ(counted.exit_code, 2) << counted.out << counted.err;
+  EXPECT_NE(counted.err.find("no model has so many layers"), std::string::npos) << counted.err;
 }
 
 // What a test may be named.
@@ -196,16 +219,6 @@ TEST(GgufMirrorForms, QuantizedFilesAreComputedAsWhatTheyBecome) {
     }
     EXPECT_EQ(logits[0], logits[1]);
   }
-}
-
-void set_key(const fs::path& file, const gguf::KeyValue& key) {
-  const std::string bytes = test::read_file(file);
-  const gguf::Header header =
-      gguf::parse_header(std::as_bytes(std::span(bytes.data(), bytes.size())), bytes.size(), file);
-  std::vector<gguf::KeyValue> metadata = header.metadata;
-  gguf::set_value(metadata, key);
-  test::write_file(file, gguf::serialize_header(metadata, header.tensors, header.alignment) +
-                             bytes.substr(header.data_offset));
 }
 
 // A key whose value no config.json of the family would be written with is an error that names it.

@@ -4,13 +4,9 @@
 #include <algorithm>
 
 #include "core/model/blocks.h"
+#include "core/model/limits.h"
 
 namespace assay::blocks {
-namespace {
-
-constexpr std::uint64_t kMostLayers = 10'000, kMostExperts = 100'000;
-
-}  // namespace
 
 Decoder read_decoder(ConfigReader& config, ModuleTree& tree, const DecoderDefaults& defaults,
                      HeadDim head_dim) {

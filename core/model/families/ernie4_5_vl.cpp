@@ -4,6 +4,7 @@
 #include "core/model/families/all_2026.h"
 #include "core/model/families/mixture_forward.h"
 #include "core/model/families/towers.h"
+#include "core/model/limits.h"
 #include "core/model/tower_blocks.h"
 
 namespace assay::families {
@@ -23,7 +24,8 @@ ErnieExperts read_ernie_experts(ConfigReader& config, ModuleTree& tree) {
     const auto counts = config.numbers("moe_num_experts").value_or(std::vector<std::uint64_t>{});
     config.require(counts.size() == 2 && counts[0] == counts[1],
                    "moe_num_experts is no list of two equal numbers");
-    config.require(counts[0] > 0 && counts[0] <= 100'000, "moe_num_experts: no model has so many experts");
+    config.require(counts[0] > 0 && counts[0] <= kMostExperts,
+                   "moe_num_experts: no model has so many experts");
     e.text = {Quantity("moe_num_experts", counts[0]), config.size("moe_k", 6).value()};
     config.require(e.text.active <= counts[0], "moe_k exceeds moe_num_experts");
     tree.experts = counts[0], tree.experts_per_token = e.text.active;

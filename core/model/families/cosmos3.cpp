@@ -81,7 +81,9 @@ void describe_cosmos3_edge(ConfigReader& config, ModuleTree& tree) {
                            .head_dim = 128});
   kin.mlp.gate = "";
   kin.mlp_bias_keys = "mlp_bias";
-  describe_kin(config, tree, kin);
+  Decoder d = read_decoder(config, tree, kin.sizes);
+  d.tied = tree.tied_embeddings = false;  // whatever is said
+  describe_kin(config, tree, kin, d);
   add_edge_vision(config, tree);
   note_drawing(tree);
 }

@@ -240,4 +240,5 @@ def make_hearing(draw, decoder, flags):
         "umt5": ("UMT5ForConditionalGeneration", mt5),
         "bart": ("BartForConditionalGeneration", bart),
         "mbart": ("MBartForConditionalGeneration", bart),
+        "m2m_100": ("M2M100ForConditionalGeneration", bart),
     }

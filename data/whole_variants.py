@@ -179,7 +179,26 @@ def make_wholes(draw, decoder, experts, kinds, flags):
         adapter = flags({**adapter, "text_hidden_size": draw.randint(5, 40), "vision_feature_layer": deep}, "mlp_bias")
         return {"text_config": language, "vision_config": vision, "adapter_config": adapter, "tie_word_embeddings": tied}
 
+    def cosmos3_omni():
+        language, tied = text("qwen3_vl_text", head_dim=True)
+        vision = {**encoder(depth="depth", heads="num_heads", channels="in_channels"), "model_type": "qwen3_vl_vision"}
+        vision.update(num_position_embeddings=draw.randint(2, 9) ** 2, out_hidden_size=language["hidden_size"])
+        vision["deepstack_visual_indexes"] = list(range(draw.randint(0, vision["depth"])))
+        return {"text_config": language, "vision_config": vision, "tie_word_embeddings": tied}
+
+    def cosmos3_edge():
+        language, tied = text("cosmos3_edge_text", head_dim=False)
+        language["head_dim"] = 2 * draw.randint(3, 6)
+        half = language["head_dim"] // 2
+        sections = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [half - 2, 1, 1]}
+        language.update(rope_parameters=sections)
+        vision = {**encoder(), "num_patches": draw.randint(2, 9) ** 2, "spatial_merge_size": draw.randint(1, 3)}
+        config = {"text_config": flags(language, "attention_bias", "mlp_bias"), "vision_config": vision}
+        return {**config, "projector_hidden_size": draw.randint(5, 90), "tie_word_embeddings": tied}
+
     return {
+        "cosmos3_omni": ("Cosmos3OmniForConditionalGeneration", cosmos3_omni),
+        "cosmos3_edge": ("Cosmos3EdgeForConditionalGeneration", cosmos3_edge),
         "molmo2": ("Molmo2ForConditionalGeneration", molmo2),
         "gemma4_unified": ("Gemma4UnifiedForConditionalGeneration", gemma4_unified),
         "gemma4_unified_text": ("Gemma4UnifiedForCausalLM", lambda: (lambda c, t: {**c, "tie_word_embeddings": t})(*gemma4_unified_text())),

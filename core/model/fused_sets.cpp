@@ -25,6 +25,7 @@ constexpr std::array kFused = {
     FusedNames{{"wq", "wk", "wv"}},
     FusedNames{{"q", "k", "v"}},
     FusedNames{{"Wq", "Wk", "Wv"}},
+    FusedNames{{"to_q", "to_k", "to_v"}},  // of diffusers
     FusedNames{{"wq_du", "wk_dv", "wv_dv"}},
     FusedNames{{"q_a_proj", "kv_a_proj_with_mqa"}},
     FusedNames{{"wq_a", "wkv_a", "wkv"}},  // DeepSeek's own names

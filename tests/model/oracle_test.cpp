@@ -1,5 +1,5 @@
-// Every tensor's name, shape and number of copies against what transformers builds
-// (data/make_module_oracle.py).
+// Every tensor's name, shape and number of copies against what transformers builds (data/make_module_oracle.py), or the
+// code that is published with the weights (data/make_own_code_oracle.py).
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -129,6 +129,17 @@ std::vector<std::string> small_configs() {
   return paths;
 }
 
+std::string own_code_config(const std::string& name) {
+  return fixtures() / "own_code_configs" / (name + ".json");
+}
+
+std::vector<std::string> own_code_configs() {
+  std::vector<std::string> paths;
+  for (const std::string& name : names_in(fixtures() / "own_code_configs"))
+    paths.push_back(own_code_config(name));
+  return paths;
+}
+
 // Three have no oracle, for transformers has not their code: published_totals_test.cpp counts them.
 std::vector<std::string> published_configs() {
   std::vector<std::string> paths;
@@ -152,12 +163,15 @@ std::string test_name(const testing::TestParamInfo<std::string>& info) {
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(Small, Families, testing::ValuesIn(small_configs()), test_name);
+INSTANTIATE_TEST_SUITE_P(OwnCode, Families, testing::ValuesIn(own_code_configs()), test_name);
 INSTANTIATE_TEST_SUITE_P(Published, Families, testing::ValuesIn(published_configs()), test_name);
 
 TEST(Oracle, EachHasAConfigThatIsHeldToIt) {
   EXPECT_EQ(published_configs().size(), 26U);
   for (const std::string& name : names_in(fixtures() / "modules"))
-    EXPECT_TRUE(fs::exists(small_config(name)) || fs::exists(test::published_config(name))) << name;
+    EXPECT_TRUE(fs::exists(small_config(name)) || fs::exists(own_code_config(name)) ||
+                fs::exists(test::published_config(name)))
+        << name;
 }
 
 TEST(Oracle, TowersAndProjectorsAreCountedApart) {

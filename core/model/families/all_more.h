@@ -11,6 +11,10 @@ extern const Family kMegrezMoe, kInternS2Mobius;
 extern const Family kT5Gemma, kT5Gemma2, kKosmos2, kKosmos25, kCohereAsr;
 // sighted_granite.cpp: the language model of Granite Docling
 extern const Family kDoclingText;
+// moondream.cpp, hymba.cpp, bagel.cpp, nemotron_parse.cpp, cosmos3.cpp; encoder_decoders.cpp
+extern const Family kMoondream, kHymba, kBagel, kNemotronParse, kCosmos3, kCosmos3Edge, kM2m;
+// iquest_q1.cpp, alice_ai.cpp, small_hub.cpp
+extern const Family kIquestQ1, kAliceAi, kMinimind, kYuan2;
 // draft_kin.cpp
 extern const Family kEagle, kEagleQwen2, kDflash, kDspark;
 

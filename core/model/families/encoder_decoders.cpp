@@ -1,9 +1,11 @@
-// Models that read a text whole and write another: T5 and its multilingual kin, BART and mBART. The encoder's layers are
+// Models that read a text whole and write another: T5 and its multilingual kin, BART, mBART and M2M-100 (NLLB-200 too). The encoder's layers are
 // counted with the decoder's, as tokens of text meet both; only the decoder's attention to itself caches what grows.
 // Source: transformers 5.24.
 #include <algorithm>
 
 #include "core/model/families/all_2026.h"
+#include "core/model/families/all_more.h"
+#include "core/model/families/encoder_decoders.h"
 #include "core/model/families/llama_kin.h"
 
 namespace assay::families {
@@ -97,13 +99,14 @@ void describe_umt5(ConfigReader& config, ModuleTree& tree) {
   describe_t5_of(config, tree, {250112, 512, 1024, 8, 6, "gated-gelu", false, true});
 }
 
-// BART: norms behind blocks and behind the tables; mBART: norms before, and one more at each end.
-Module bart_side(const Decoder& d, const std::string& side, bool writes) {
+}  // namespace
+
+Module bart_layers(const Decoder& d, const std::string& path, const std::string& title, bool writes) {
   HeadAttention a = d.attention();
   a.o = "out_proj", a.qkv_bias = a.output_bias = true;
   HeadAttention across = a;
   across.path = "encoder_attn";
-  Module layer = layers("model." + side + ".layers.{layer}", side + "'s layers", all_layers(d.layers));
+  Module layer = layers(path + ".layers.{layer}", title, all_layers(d.layers));
   add_norm(layer, "self_attn_layer_norm", d.hidden, Role::input_norm, true);
   if (writes) add_norm(layer, "encoder_attn_layer_norm", d.hidden, Role::post_attention_norm, true);
   add_norm(layer, "final_layer_norm", d.hidden, Role::pre_feedforward_norm, true);
@@ -114,13 +117,21 @@ Module bart_side(const Decoder& d, const std::string& side, bool writes) {
   return layer;
 }
 
-void describe_bart_of(ConfigReader& config, ModuleTree& tree, bool norms_last) {
+namespace {
+
+// BART: norms behind blocks and behind the tables of places; mBART: norms before, and one more at each end; M2M-100: as mBART,
+// with places that are sines.
+struct BartClass {
+  std::uint64_t vocabulary = 50265;
+  bool norms_last = false, tables = true;
+};
+
+void describe_bart_of(ConfigReader& config, ModuleTree& tree, const BartClass& of) {
   constexpr std::uint64_t kOffset = 2;  // rows of the tables of places that no place uses
   Decoder d;
-  d.vocabulary = config.size("vocab_size", 50265);
+  d.vocabulary = config.size("vocab_size", of.vocabulary);
   d.hidden = config.size("d_model|hidden_size", 1024);
   d.tied = config.tied_embeddings(true);
-  const Quantity places = config.size("max_position_embeddings", 1024) + Quantity(kOffset);
   std::vector<Module> both;
   Quantity read;
   HeadAttention a;
@@ -131,29 +142,38 @@ void describe_bart_of(ConfigReader& config, ModuleTree& tree, bool norms_last) {
     d.head_dim = config.quotient(d.hidden, d.heads, "d_model / " + side + "_attention_heads");
     if (side == "encoder") read = d.layers;
     a = d.attention();
-    Module tables{"model." + side, side + "'s places", {}, {}, {}};
-    tables.tensors.push_back(
-        parameter("embed_positions.weight", {places, d.hidden}, Role::position_embedding, Part::embedding));
-    add_norm(tables, "layernorm_embedding", d.hidden, Role::embedding_norm, true);
-    both.push_back(std::move(tables));
-    both.push_back(bart_side(d, side, side == "decoder"));
-    if (norms_last) both.push_back(norm("model." + side + ".layer_norm", d.hidden, Role::final_norm, true));
+    if (of.tables) {
+      const Quantity places = config.size("max_position_embeddings", 1024) + Quantity(kOffset);
+      Module tables{"model." + side, side + "'s places", {}, {}, {}};
+      tables.tensors.push_back(
+          parameter("embed_positions.weight", {places, d.hidden}, Role::position_embedding, Part::embedding));
+      add_norm(tables, "layernorm_embedding", d.hidden, Role::embedding_norm, true);
+      both.push_back(std::move(tables));
+    }
+    both.push_back(bart_layers(d, "model." + side, side + "'s layers", side == "decoder"));
+    if (of.norms_last)
+      both.push_back(norm("model." + side + ".layer_norm", d.hidden, Role::final_norm, true));
   }
   note_sizes(tree, d);
   tree.modules.push_back(embedding("model.shared", d.vocabulary, d.hidden));
   for (Module& module : both) tree.modules.push_back(std::move(module));
-  Module rest{"", "what is added to logits", {}, {}, {}};
-  add_buffer(rest, "final_logits_bias", {1, d.vocabulary.value()});
-  tree.modules.push_back(std::move(rest));
+  if (of.tables) {
+    Module rest{"", "what is added to logits", {}, {}, {}};
+    add_buffer(rest, "final_logits_bias", {1, d.vocabulary.value()});
+    tree.modules.push_back(std::move(rest));
+  }
   tree.modules.push_back(output_head("lm_head", d.vocabulary, d.hidden, d.tied, "model.shared.weight"));
   note_both_sides(tree, a, d.layers, read);
 }
 
 void describe_bart(ConfigReader& config, ModuleTree& tree) {
-  describe_bart_of(config, tree, false);
+  describe_bart_of(config, tree, {});
 }
 void describe_mbart(ConfigReader& config, ModuleTree& tree) {
-  describe_bart_of(config, tree, true);
+  describe_bart_of(config, tree, {.norms_last = true});
+}
+void describe_m2m(ConfigReader& config, ModuleTree& tree) {
+  describe_bart_of(config, tree, {.vocabulary = 128112, .norms_last = true, .tables = false});
 }
 
 constexpr std::string_view kT5Architectures[] = {"T5ForConditionalGeneration"}, kT5Types[] = {"t5"},
@@ -161,7 +181,9 @@ constexpr std::string_view kT5Architectures[] = {"T5ForConditionalGeneration"}, 
                            kUmt5Architectures[] = {"UMT5ForConditionalGeneration"}, kUmt5Types[] = {"umt5"},
                            kBartArchitectures[] = {"BartForConditionalGeneration"}, kBartTypes[] = {"bart"},
                            kMbartArchitectures[] = {"MBartForConditionalGeneration"},
-                           kMbartTypes[] = {"mbart"};
+                           kMbartTypes[] = {"mbart"},
+                           kM2mArchitectures[] = {"M2M100ForConditionalGeneration"},
+                           kM2mTypes[] = {"m2m_100"};
 
 }  // namespace
 
@@ -170,5 +192,6 @@ const Family kMt5 = {"mt5", "mT5", kMt5Architectures, kMt5Types, {}, describe_mt
 const Family kUmt5 = {"umt5", "UMT5", kUmt5Architectures, kUmt5Types, {}, describe_umt5, nullptr};
 const Family kBart = {"bart", "BART", kBartArchitectures, kBartTypes, {}, describe_bart, nullptr};
 const Family kMbart = {"mbart", "mBART", kMbartArchitectures, kMbartTypes, {}, describe_mbart, nullptr};
+const Family kM2m = {"m2m_100", "M2M-100, NLLB-200", kM2mArchitectures, kM2mTypes, {}, describe_m2m};
 
 }  // namespace assay::families

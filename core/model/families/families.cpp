@@ -292,6 +292,17 @@ constexpr const Family* kFamilies[] = {
     &kEagleQwen2,
     &kDflash,
     &kDspark,
+    &kMoondream,
+    &kHymba,
+    &kBagel,
+    &kNemotronParse,
+    &kCosmos3,
+    &kCosmos3Edge,
+    &kM2m,
+    &kIquestQ1,
+    &kAliceAi,
+    &kMinimind,
+    &kYuan2,
 };
 
 // Edits that turn one name into the other, letter case aside.

@@ -454,14 +454,21 @@ std::string base_of(const ModuleTree& tree) {
   return "model.";
 }
 
+bool is_told(const Sighted& sighted, const ModelConfig& config) {
+  if (sighted.told_by[0].empty()) return true;
+  const auto section = config.document().find(sighted.told_by[0]);
+  return section != config.document().end() && section->is_object() && section->contains(sighted.told_by[1]);
+}
+
 }  // namespace
 
 const Sighted* find_sighted(const ModelConfig& config) {
   for (const std::span<const Sighted> table :
-       {std::span<const Sighted>(kSighted), sighted_own_code(), models_that_hear(), models_of_own_code()}) {
+       {sighted_own_code(), std::span<const Sighted>(kSighted), models_that_hear(), models_of_own_code()}) {
     for (const Sighted& sighted : table) {
       if (config.nested_in().empty() && sighted.text_family == nullptr) continue;
       if (!sighted.within.empty() && sighted.within != config.nested_in()) continue;
+      if (!is_told(sighted, config)) continue;
       if (contains(sighted.architectures, config.architecture())) return &sighted;
       if (config.architecture().empty() && contains(sighted.model_types, config.model_type()))
         return &sighted;

@@ -2,6 +2,7 @@
 // language model is described by its family out of text_config; here stands what is around it.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string_view>
 
@@ -33,6 +34,8 @@ struct Sighted {
   bool computed = true;
   // What stands outside the object that has the language model's section ("talker_config" beside thinker_config).
   void (*add_beside)(ConfigReader& whole, ModuleTree& tree) = nullptr;
+  // A section and a key of it that tell it from another of the same architecture. "": nothing does.
+  std::array<std::string_view, 2> told_by = {};
 };
 
 // The tables beside that of those with a class in transformers (sighted.cpp): of those whose code stands beside their

@@ -91,4 +91,20 @@ void add_ovis_2_5(ConfigReader& document, ModuleTree& tree) {
   add_words(document, tree, words);
 }
 
+// AndesVL: patches by fours through an MLP into a Qwen3. Positions are learnt only where preserve_original_pe says so.
+void add_andes(ConfigReader& document, ModuleTree& tree) {
+  TowerConfig vision(document, tree, "vision_config");
+  if (!vision) return;
+  Module tower = aimv2_tower(*vision, "vision_encoder");
+  if (!vision->flag("preserve_original_pe", false))
+    std::erase_if(tower.tensors, [](const TensorSpec& t) { return t.name == "preprocessor.pos_embed"; });
+  add_tower(tree, std::move(tower));
+  const Quantity joined = Quantity(4) * vision->size("hidden_size", 1024);
+  Module projector{"mlp", "projector", {}, {}, {}};
+  Tower(projector, Part::projector)
+      .matrix("0", joined, joined, true)
+      .matrix("2", joined, text_width(tree), true);
+  add_tower(tree, std::move(projector));
+}
+
 }  // namespace assay::families

@@ -44,6 +44,9 @@ constexpr Names kLlamaNemotron[] = {"Llama_Nemotron_Nano_VL"},
 constexpr Names kNemotronEmbed[] = {"LlamaNemotronVLModel"}, kNemotronEmbedTypes[] = {"llama_nemotron_vl"};
 constexpr Names kSarashina[] = {"Sarashina2VisionForCausalLM"}, kSarashinaTypes[] = {"sarashina2_vision"};
 constexpr Names kEagle[] = {"Eagle2_5_VLForConditionalGeneration"}, kEagleTypes[] = {"eagle_2_5_vl"};
+constexpr Names kJanusOwn[] = {"MultiModalityCausalLM"}, kJanusOwnTypes[] = {"multi_modality"};
+constexpr Names kFlorence2Own[] = {"Florence2ForConditionalGeneration"}, kFlorence2OwnTypes[] = {"florence2"};
+constexpr Names kAndes[] = {"AndesVLForConditionalGeneration"}, kAndesTypes[] = {"andesvl-aimv2-qwen3"};
 
 constexpr Names kStepVl[] = {"StepVLForConditionalGeneration"};
 constexpr Names kMossAudio[] = {"MossAudioModel"}, kMossAudioTypes[] = {"moss_audio"};
@@ -112,6 +115,17 @@ constexpr Sighted kOwnCode[] = {
     {"MOSS-Audio", kMossAudio, kMossAudioTypes, SightedNames::headless, ModelConfig::Tied::either,
      add_moss_audio, "", "", text_is_qwen3},
     {"Isaac", kIsaac, kIsaacTypes, kAsAlone, kDocumentTies, add_isaac, "", "", text_is_qwen3},
+    {"Janus, DeepSeek-VL, as published", kJanusOwn, kJanusOwnTypes, kBehindLanguage, kDocumentTies,
+     add_janus_own},
+    {.title = "Florence-2, as published",
+     .architectures = kFlorence2Own,
+     .model_types = kFlorence2OwnTypes,
+     .names = kBehindLanguage,
+     .tied = ModelConfig::Tied::document_ties,
+     .add_towers = add_florence2_own,
+     .text_family = florence2_own_text,
+     .told_by = {"vision_config", "dim_embed"}},
+    {"AndesVL", kAndes, kAndesTypes, kBehindLanguage, kDocumentTies, add_andes},
     {"Eagle 2.5", kEagle, kEagleTypes, kBehindLanguage, kDocumentTies, add_eagle},
 };
 

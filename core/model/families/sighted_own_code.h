@@ -24,6 +24,12 @@ void add_onevision2(ConfigReader& document, ModuleTree& tree);
 void add_step_vl(ConfigReader& document, ModuleTree& tree);
 void add_isaac(ConfigReader& document, ModuleTree& tree);
 void add_moss_audio(ConfigReader& document, ModuleTree& tree);
+// janus.cpp, florence2.cpp: as their authors' own code saves them.
+void add_janus_own(ConfigReader& document, ModuleTree& tree);
+// FLUX's, that others draw with, too (ae.safetensors).
+void add_flux_autoencoder(ModuleTree& tree);
+std::string_view florence2_own_text(const ModelConfig& config);
+void add_florence2_own(ConfigReader& document, ModuleTree& tree);
 // sighted_llava.cpp
 std::string_view llava_own_text(const ModelConfig& config);
 void add_llava_own(ConfigReader& document, ModuleTree& tree);
@@ -35,6 +41,7 @@ void add_bee(ConfigReader& document, ModuleTree& tree);
 // sighted_ovis.cpp
 void add_ovis(ConfigReader& document, ModuleTree& tree);
 void add_ovis_2_5(ConfigReader& document, ModuleTree& tree);
+void add_andes(ConfigReader& document, ModuleTree& tree);
 // sighted_minicpm.cpp
 std::string_view minicpm_v_text(const ModelConfig& config);
 std::string_view minicpm_o_text(const ModelConfig& config);
@@ -45,5 +52,8 @@ void add_nemotron_vl(ConfigReader& document, ModuleTree& tree);
 void add_llama_nemotron_vl(ConfigReader& document, ModuleTree& tree);
 void add_llama_nemotron_embed(ConfigReader& document, ModuleTree& tree);
 void add_eagle(ConfigReader& document, ModuleTree& tree);
+// RADIO as published, "vision_model", with the mean and deviation by which pixels are normed; `args` is what it was trained
+// with.
+Module own_radio_tower(ConfigReader& vision, ConfigReader& args);
 
 }  // namespace assay::families

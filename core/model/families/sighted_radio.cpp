@@ -137,13 +137,16 @@ Module radio_tower(const Radio& radio) {
   return tower;
 }
 
-// As published, with the mean and deviation by which pixels are normed.
+}  // namespace
+
 Module own_radio_tower(ConfigReader& vision, ConfigReader& args) {
   Module tower = radio_tower(read_own_radio(vision, args));
   for (const char* normed : {"norm_mean", "norm_std"})
     add_buffer(tower, std::string("radio_model.input_conditioner.") + normed, {3, 1, 1});
   return tower;
 }
+
+namespace {
 
 // A shuffle joins 1 / downsample_ratio patches on each side.
 Quantity shuffled_radio(ConfigReader& document, const Quantity& hidden) {

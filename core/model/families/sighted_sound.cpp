@@ -86,6 +86,7 @@ constexpr Names kGraniteSpeech[] = {"GraniteSpeechForConditionalGeneration",
                 kGraniteSpeechTypes[] = {"granite_speech", "granite_speech_plus"};
 constexpr Names kVibevoiceAsr[] = {"VibeVoiceAsrForConditionalGeneration"},
                 kVibevoiceAsrTypes[] = {"vibevoice_asr"};
+constexpr std::string_view kFireRed[] = {"FireRedASR2ForConditionalGeneration"};
 
 constexpr auto kHearFirst = SightedNames::language_model_first;
 constexpr auto kHearModel = SightedNames::model_first;
@@ -106,6 +107,7 @@ constexpr Sighted kHearing[] = {
      add_moss_transcribe},
     {"OmniASR", kOmniAsr, kOmniAsrTypes, kHearModel, kHearNever, add_omni_asr},
     {"Granite Speech", kGraniteSpeech, kGraniteSpeechTypes, kHearFirst, kHearTies, add_granite_speech},
+    {"FireRedASR 2", kFireRed, {}, SightedNames::own, kHearDocument, add_fire_red, "", "llm.", fire_red_text},
     {"VibeVoice-ASR", kVibevoiceAsr, kVibevoiceAsrTypes, kHearFirst, kHearNever, add_vibevoice_asr},
 };
 

@@ -12,6 +12,9 @@ void add_fun_asr_nano(ConfigReader& document, ModuleTree& tree);
 void add_omni_asr(ConfigReader& document, ModuleTree& tree);
 void add_vibevoice_asr(ConfigReader& document, ModuleTree& tree);
 void add_voxtral_realtime(ConfigReader& document, ModuleTree& tree);
+// fire_red.cpp
+std::string_view fire_red_text(const ModelConfig& config);
+void add_fire_red(ConfigReader& document, ModuleTree& tree);
 void add_glm_asr(ConfigReader& document, ModuleTree& tree);
 
 }  // namespace assay::families

@@ -1,0 +1,85 @@
+// Nemotron Parse 1.1, 1.2: NVIDIA's RADIO reads a page, convolutions join its patches by fours along the lines, and mBART's
+// decoder without places writes what stands there. Source: the code beside the weights and vLLM 0.33's nemotron_parse.py. The
+// code knows the widths 1280 and 1024 alone, and three summaries.
+#include "core/model/families/all_more.h"
+#include "core/model/families/encoder_decoders.h"
+#include "core/model/families/sighted_own_code.h"
+#include "core/model/families/sighted_parts.h"
+#include "core/model/families/towers.h"
+#include "core/model/tower_blocks.h"
+
+namespace assay::families {
+namespace {
+
+using namespace blocks;
+
+void add_page_reader(ConfigReader& document, ModuleTree& tree) {
+  TowerConfig encoder(document, tree, "encoder");
+  document.require(static_cast<bool>(encoder), "encoder is missing");
+  TowerConfig args(*encoder, tree, "args");
+  encoder->require(static_cast<bool>(args), "encoder.args is missing");
+  encoder->require(args->text("model", "") == "vit_huge_patch16_224",
+                   "encoder.args.model: only vit_huge_patch16_224 is described");
+  Module tower = own_radio_tower(*encoder, *args);
+  tower.path = "encoder.model_encoder";
+  add_tower(tree, std::move(tower));
+  const Quantity seen = 1280, width = 1024, summaries = 3;
+  Module neck{"encoder", "what joins patches", {}, {}, {}};
+  Tower(neck, Part::projector)
+      .tensor("conv1.weight", {width, seen, 1})
+      .tensor("conv1.bias", {width})
+      .norm("layer_norm1", width, true)
+      .tensor("conv2.weight", {width, width, 1, 4})
+      .norm("layer_norm2", width, true)
+      .matrix("sum_proj", summaries * seen, width, true)
+      .norm("layer_norm3", width, true);
+  add_tower(tree, std::move(neck));
+}
+
+// Heads for tokens further on, which only training uses.
+void add_extra_heads(ConfigReader& document, ModuleTree& tree, const Decoder& d) {
+  const std::uint64_t count = document.number("num_extra_heads", 0);
+  document.require(count <= 1000, "num_extra_heads asks for more than 1000");
+  if (count == 0) return;
+  for (const char* path : {"decoder.extra_heads.{layer}", "decoder.extra_proj.{layer}"}) {
+    Module module =
+        layers(path, "heads for tokens further on", all_layers(Quantity("num_extra_heads", count)));
+    Tower(module, Part::projector).tensor("weight", {d.hidden, d.hidden}).tensor("bias", {d.hidden});
+    add_tower(tree, std::move(module));
+  }
+}
+
+void describe_nemotron_parse(ConfigReader& config, ModuleTree& tree) {
+  const auto section = config.config().section("decoder");
+  config.require(section.has_value(), "decoder is missing");
+  ConfigReader text(*section, "decoder");
+  Decoder d;
+  d.vocabulary = text.size("vocab_size", 250027);
+  d.hidden = text.size("d_model", 1024);
+  d.layers = read_layers(text, "decoder_layers", 12);
+  d.intermediate = text.size("decoder_ffn_dim", 4096);
+  d.heads = d.kv_heads = text.size("decoder_attention_heads", 16);
+  d.head_dim = text.quotient(d.hidden, d.heads, "d_model / decoder_attention_heads");
+  d.tied = config.tied_embeddings(false) || text.tied_embeddings(false);
+  note_sizes(tree, d);
+  tree.modules.push_back(embedding("decoder.embed_tokens", d.vocabulary, d.hidden));
+  tree.modules.push_back(norm("decoder.layernorm_embedding", d.hidden, Role::embedding_norm, true));
+  tree.modules.push_back(bart_layers(d, "decoder", "decoder's layers", true));
+  tree.modules.push_back(norm("decoder.layer_norm", d.hidden, Role::final_norm, true));
+  tree.modules.push_back(
+      output_head("lm_head", d.vocabulary, d.hidden, d.tied, "decoder.embed_tokens.weight"));
+  tree.attention.push_back(geometry(d.attention(), all_layers(d.layers)));
+  add_page_reader(config, tree);
+  add_extra_heads(config, tree, d);
+}
+
+constexpr std::string_view kNemotronParseArchitectures[] = {"NemotronParseForConditionalGeneration"},
+                           kNemotronParseTypes[] = {"nemotron_parse"};
+
+}  // namespace
+
+const Family kNemotronParse = {
+    "nemotron_parse",       "Nemotron Parse", kNemotronParseArchitectures, kNemotronParseTypes, {},
+    describe_nemotron_parse};
+
+}  // namespace assay::families

@@ -1,0 +1,298 @@
+#!/usr/bin/env python3
+"""Writes data/fixtures/modules/<name>.tsv of models whose code is not part of transformers, asking that code.
+
+    data/make_own_code_oracle.py CODE data/fixtures/own_code_configs
+
+CODE is a folder with what its authors published on GitHub: Janus (deepseek-ai/Janus), moondream (vikhyat/moondream), Bagel
+(ByteDance-Seed/Bagel), minimind (jingyaogong/minimind), FireRedASR (FireRedTeam/FireRedASR), Yuan (examples/yuan of
+IEIT-Yuan/Yuan-2.0), and the files beside the weights of Florence-2 (microsoft/Florence-2-large), Hymba
+(nvidia/Hymba-1.5B-Base) and AndesVL (OPPOer/AndesVL-0_6B-Instruct). The models are built on the meta device; what the code imports and a constructor does not need
+is put aside. The files are those that make_module_oracle.py writes, buffers left out.
+"""
+import collections
+import importlib
+import importlib.machinery
+import json
+import multiprocessing
+import pathlib
+import re
+import sys
+import types
+
+import torch
+import transformers
+from transformers import GenerationMixin, LlamaConfig, LlamaForCausalLM, PreTrainedModel, Qwen2ForCausalLM  # noqa: F401, before what is put aside
+
+OUT = pathlib.Path(__file__).parent / "fixtures" / "modules"
+
+
+class Aside(types.ModuleType):
+    """A module of which nothing is computed with."""
+
+    def __init__(self, name):
+        super().__init__(name)
+        self.__path__ = []
+        self.__spec__ = importlib.machinery.ModuleSpec(name, None)
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *a, **k: None
+
+
+class AttrDict(dict):
+    __getattr__ = dict.__getitem__
+
+
+class Nothing:
+    """No answer, and no decorator."""
+
+    def __bool__(self):
+        return False
+
+    def __call__(self, function):
+        return function
+
+
+def put_aside(*names):
+    for name in names:
+        sys.modules[name] = Aside(name)
+
+
+def package(name, folder):
+    module = types.ModuleType(name)
+    module.__path__ = [str(folder)]
+    sys.modules[name] = module
+
+
+def fill_in(*names):
+    """What newer releases no longer have in these modules: only forward passes ask for it."""
+    put_aside("transformers.modeling_attn_mask_utils")
+    for name in names:
+        importlib.import_module(name).__getattr__ = lambda key: lambda *a, **k: Nothing()
+
+
+def on_meta(build):
+    """Builds on the meta device, where only rates of dropout are told by real numbers."""
+    linspace = torch.linspace
+    torch.linspace = lambda *a, **k: linspace(*a, **{**k, "device": "cpu"})
+    try:
+        with torch.device("meta"):
+            return build()
+    finally:
+        torch.linspace = linspace
+
+
+def janus(code, document):
+    put_aside("einops")
+    sys.modules["attrdict"] = types.SimpleNamespace(AttrDict=AttrDict)
+    package("janus", code / "Janus" / "janus")
+    package("janus.models", code / "Janus" / "janus" / "models")
+    # Its configuration classes are none that newer releases take.
+    kinds, register = transformers.configuration_utils, lambda *a: None
+    kinds.PretrainedConfig = type("PretrainedConfig", (), {})
+    transformers.AutoConfig.register = transformers.AutoModelForCausalLM.register = register
+    vlm = importlib.import_module("janus.models.modeling_vlm")
+    parts = types.SimpleNamespace(**{key: types.SimpleNamespace(cls=part["cls"], params=AttrDict(part["params"]))
+                                     for key, part in document.items() if isinstance(part, dict) and "cls" in part})
+    model = torch.nn.Module()
+
+    def build():
+        made = {"vision_model": vlm.model_name_to_cls(parts.vision_config.cls)(**parts.vision_config.params),
+                "aligner": vlm.model_name_to_cls(parts.aligner_config.cls)(parts.aligner_config.params),
+                "gen_vision_model": vlm.model_name_to_cls(parts.gen_vision_config.cls)(),
+                "gen_aligner": vlm.model_name_to_cls(parts.gen_aligner_config.cls)(parts.gen_aligner_config.params),
+                "gen_head": vlm.model_name_to_cls(parts.gen_head_config.cls)(parts.gen_head_config.params),
+                "gen_embed": torch.nn.Embedding(parts.gen_vision_config.params["image_token_size"],
+                                                parts.gen_vision_config.params["n_embed"]),
+                "language_model": LlamaForCausalLM(
+                    LlamaConfig(**document["language_config"]))}
+        for name, part in made.items():
+            setattr(model, name, part)
+        return model
+    return on_meta(build)
+
+
+def florence2(code, document):
+    put_aside("einops", "timm", "timm.models", "timm.models.layers")
+    sys.modules["timm.models.layers"].DropPath = torch.nn.Identity
+    package("florence", code / "Florence-2")
+    fill_in("transformers.utils")
+    code = importlib.import_module("florence.modeling_florence2")
+    kinds = importlib.import_module("florence.configuration_florence2")
+    kinds.Florence2LanguageConfig.forced_bos_token_id = None
+    vision = kinds.Florence2VisionConfig(**document["vision_config"])
+    text = kinds.Florence2LanguageConfig(**document["text_config"])
+    text._attn_implementation = "eager"
+    code.Florence2LanguagePreTrainedModel.post_init = lambda self: None
+
+    def build():
+        model = torch.nn.Module()
+        model.vision_tower = code.DaViT.from_config(vision)
+        del model.vision_tower.head, model.vision_tower.norms
+        whole = types.SimpleNamespace(vision_config=vision)
+        code.Florence2ForConditionalGeneration._build_image_projection_layers(model, whole)
+        model.language_model = code.Florence2LanguageForConditionalGeneration(text)
+        model.language_model.lm_head.weight = model.language_model.model.shared.weight
+        return model
+    return on_meta(build)
+
+
+def moondream(code, document):
+    put_aside("tokenizers")
+    sys.modules["tokenizers"].Tokenizer = types.SimpleNamespace(from_pretrained=lambda name: None)
+    package("moondream", code / "moondream" / "moondream")
+    package("moondream.torch", code / "moondream" / "moondream" / "torch")
+    sys.modules["moondream.torch.image_crops"] = Aside("moondream.torch.image_crops")
+    own = importlib.import_module("moondream.torch.moondream")
+    kinds = importlib.import_module("moondream.torch.config")
+    model = torch.nn.Module()
+
+    def build():
+        model.model = own.MoondreamModel(kinds.MoondreamConfig.from_dict(document["config"]), setup_caches=False)
+        return model
+    return on_meta(build)
+
+
+def bagel(code, document):
+    put_aside("einops", "flash_attn", "tqdm", "data", "data.data_utils", "modeling.cache_utils", "modeling.cache_utils.taylorseer")
+    fill_in("transformers.utils", "transformers.pytorch_utils", "transformers.modeling_utils")
+    package("modeling", code / "Bagel" / "modeling")
+    for part in ("qwen2", "bagel", "siglip"):
+        package(f"modeling.{part}", code / "Bagel" / "modeling" / part)
+    navit = importlib.import_module("modeling.bagel.qwen2_navit")
+    siglip = importlib.import_module("modeling.bagel.siglip_navit")
+    whole = importlib.import_module("modeling.bagel.bagel")
+    autoencoder = importlib.import_module("modeling.autoencoder")
+    transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS["default"] = lambda *a, **k: (torch.ones(1), 1.0)
+    text = navit.Qwen2Config(**document["llm_config"])
+    text.pad_token_id = None
+    vision = siglip.SiglipVisionConfig(**document["vit_config"], rope=False)
+
+    def build():
+        vit = siglip.SiglipVisionModel(vision)
+        vit.vision_model.embeddings.convert_conv2d_to_linear(vision, meta=True)
+        config = whole.BagelConfig(**{**document, "llm_config": text, "vit_config": vision,
+                                      "vae_config": types.SimpleNamespace(**document["vae_config"])})
+        model = whole.Bagel(navit.Qwen2ForCausalLM(text), vit, config)
+        drawn, _ = autoencoder.load_ae(None)
+        model.encoder, model.decoder = drawn.encoder, drawn.decoder  # which lie in a file of their own
+        return model
+    return on_meta(build)
+
+
+def hymba(code, document):
+    put_aside("einops", "einops.layers", "einops.layers.torch", "flash_attn", "flash_attn.bert_padding", "causal_conv1d",
+              "mamba_ssm", "mamba_ssm.ops", "mamba_ssm.ops.selective_scan_interface", "mamba_ssm.ops.triton",
+              "mamba_ssm.ops.triton.selective_state_update")
+    package("hymba", code / "Hymba")
+    fill_in("transformers.utils", "transformers.utils.import_utils", "transformers.pytorch_utils")
+    kind = types.ModuleType("hymba.configuration_hymba")
+    kind.HymbaConfig = transformers.PretrainedConfig
+    sys.modules[kind.__name__] = kind
+    own = importlib.import_module("hymba.modeling_hymba")
+    config = transformers.PretrainedConfig(**document)
+    config.rope = False  # angles, which are no weights
+    own.HymbaPreTrainedModel.post_init = lambda self: None
+    model = on_meta(lambda: own.HymbaForCausalLM(config))
+    if document["tie_word_embeddings"]:
+        model.lm_head.weight = model.model.embed_tokens.weight
+    return model
+
+
+def minimind(code, document):
+    package("minimind", code / "minimind" / "model")
+    own = importlib.import_module("minimind.model_minimind")
+    config = own.MiniMindConfig(**document)
+    model = on_meta(lambda: own.MiniMindForCausalLM(config))
+    if config.tie_word_embeddings:
+        model.lm_head.weight = model.model.embed_tokens.weight
+    return model
+
+
+def yuan(code, document):
+    put_aside("einops")
+    kind = types.ModuleType("configuration_yuan")
+    kind.YuanConfig = transformers.PretrainedConfig
+    sys.modules["configuration_yuan"] = kind
+    fill_in("transformers.utils")
+    package("yuan", code / "Yuan")
+    own = importlib.import_module("yuan.yuan_hf_model")
+    own.LlamaRotaryEmbedding = torch.nn.Identity
+    own.YuanPreTrainedModel.post_init = lambda self: None
+    model = on_meta(lambda: own.YuanForCausalLM(transformers.PretrainedConfig(**document)))
+    if document["tie_word_embeddings"]:
+        model.lm_head.weight = model.model.embed_tokens.weight
+    return model
+
+
+def andes(code, document):
+    put_aside("flash_attn", "flash_attn.layers", "flash_attn.layers.rotary", "requests")
+    fill_in("transformers.utils")
+    package("andes", code / "AndesVL")
+    own = importlib.import_module("andes.modeling_andesvl")
+    kinds = importlib.import_module("andes.configuration_aimv2_navit_rope")
+    vision = kinds.Aimv2VisionConfig(**document["vision_config"])
+    own.Aimv2VisionModel.__init__.__globals__["AIMv2PretrainedModel"].post_init = lambda self: None
+    text = transformers.Qwen3Config(**document["text_config"])
+    model = torch.nn.Module()
+
+    def build():
+        model.vision_encoder = own.Aimv2VisionModel(vision)
+        model.language_model = own.Qwen3ForCausalLM(text)
+        joined = 4 * vision.hidden_size  # as AndesVLForConditionalGeneration joins patches
+        model.mlp = torch.nn.Sequential(torch.nn.Linear(joined, joined), torch.nn.GELU(),
+                                        torch.nn.Linear(joined, text.hidden_size))
+        return model
+    return on_meta(build)
+
+
+def fire_red(code, document):
+    package("firered", code / "FireRedASR" / "fireredasr" / "models" / "module")
+    encoder = importlib.import_module("firered.conformer_encoder")
+    adapter = importlib.import_module("firered.adapter")
+    sizes = dict(document["audio_encoder_conf"])
+    sizes["n_layers"] = sizes.pop("n_layers_enc")
+    text = transformers.Qwen2Config(**{key: value for key, value in document.items() if key != "audio_encoder_conf"})
+    model = torch.nn.Module()
+
+    model.encoder = encoder.ConformerEncoder(**sizes)  # which computes sines
+    model.llm = Qwen2ForCausalLM(text)
+    model.encoder_projector = adapter.Adapter(sizes["d_model"], text.hidden_size, document["encoder_downsample_rate"])
+    return model
+
+
+BUILDERS = {"AndesVLForConditionalGeneration": andes, "MiniMindForCausalLM": minimind, "YuanForCausalLM": yuan, "FireRedASR2ForConditionalGeneration": fire_red,
+            "BagelForConditionalGeneration": bagel, "HymbaForCausalLM": hymba, "MultiModalityCausalLM": janus, "Florence2ForConditionalGeneration": florence2, "HfMoondream": moondream}
+
+
+def checkpoint_tensors(model):
+    """Parameters alone, tied ones once, by their first name."""
+    return dict(model.named_parameters())
+
+
+def write(name, state):
+    counts = collections.Counter()
+    for key, tensor in state.items():
+        pattern = re.sub(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.)", "#", key)
+        counts[pattern, "x".join(map(str, tensor.shape))] += 1
+    lines = [f"# parameters {sum(t.numel() for t in state.values())}"]
+    lines += [f"{pattern}\t{shape}\t{count}" for (pattern, shape), count in sorted(counts.items())]
+    (OUT / f"{name}.tsv").write_text("\n".join(lines) + "\n")
+
+
+def one(code, path):
+    document = json.loads(path.read_text())
+    write(path.stem, checkpoint_tensors(BUILDERS[document["architectures"][0]](code, document)))
+
+
+def main(code, configs):
+    for path in sorted(pathlib.Path(configs).glob("*.json")):  # each with modules of its own
+        process = multiprocessing.Process(target=one, args=(pathlib.Path(code), path))
+        process.start()
+        process.join()
+        print(path.stem if process.exitcode == 0 else f"{path.stem} failed")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

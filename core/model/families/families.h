@@ -26,6 +26,14 @@ struct Family {
   const GgufFamily* gguf = nullptr;  // how llama.cpp keeps it; nullptr: it is not written as GGUF
 };
 
+std::span<const Family* const> all_families();
+
+// Of a GGUF, whose metadata `config` renames: several may share an architecture. nullptr: none.
+const Family* family_of_metadata(const ModelConfig& config);
+// Of an architecture that is written and not read back; nullptr: of another.
+const GgufFamily* written_as_gguf(std::string_view architecture);
+Error not_read_back(const GgufFamily& family);
+
 // That of the whole document, by architecture, else by model_type; nullptr: none. A model around a language model of
 // another family (families/sighted.h) has none.
 const Family* family_of_whole(const ModelConfig& config);

@@ -1,5 +1,6 @@
 // How llama.cpp keeps Llama-Nemotron Super and Ultra (conversion/deci.py): a Llama of whose layers some have no attention, or
 // a matrix in its place, and MLPs of widths of their own, or none. Heads and widths are lists.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf.h"
@@ -32,8 +33,9 @@ std::uint64_t width_of_head(const GgufFacts& facts) {
   return facts.tree.attention.empty() ? 0 : facts.tree.attention.front().qk_head_dim;
 }
 ParsedJson key_heads(const GgufFacts& facts) {
+  const std::uint64_t width = std::max<std::uint64_t>(1, width_of_head(facts));
   return by_layer(facts, "self_attn.k_proj.weight",
-                  [&](const TensorSpec& spec) { return spec.shape.front() / width_of_head(facts); });
+                  [&](const TensorSpec& spec) { return spec.shape.front() / width; });
 }
 // Those of a matrix in the place of attention are all there would be.
 ParsedJson heads(const GgufFacts& facts) {

@@ -41,7 +41,7 @@ std::function<bool(std::uint64_t)> large4_indexed(ConfigReader& config, const Qu
 // Whose keys and values each layer takes: its own, where the config does not say.
 std::vector<std::uint64_t> large4_sources(ConfigReader& config, const Quantity& count) {
   const auto said = layer_numbers(config, "kv_source_layers", count);
-  const std::vector<std::uint64_t> sources = said ? *said : all_layers(count);
+  std::vector<std::uint64_t> sources = said ? *said : all_layers(count);
   for (std::uint64_t i = 0; i < count.value(); ++i)
     config.require(sources[i] <= i && sources[sources[i]] == sources[i],
                    "kv_source_layers names a layer that comes later, or keeps no keys and values");

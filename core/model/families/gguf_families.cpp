@@ -27,7 +27,7 @@ constexpr std::string_view kByKeys[] = {
     "cohere",    "cohere2", "glm4",       "gemma",    "gemma2",   "gemma3",  "mpt",
     "qwen2_moe", "dots1",   "minimax_m2", "glm4_moe", "olmoe",    "mellum"};
 
-bool contains(std::span<const std::string_view> names, std::string_view name) {
+bool is_among(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -35,7 +35,7 @@ bool contains(std::span<const std::string_view> names, std::string_view name) {
 bool is_architecture_of_any(std::string_view architecture) {
   const auto families = all_families();
   return std::any_of(families.begin(), families.end(), [&](const Family* family) {
-    return contains(family->gguf_architectures, architecture);
+    return is_among(family->gguf_architectures, architecture);
   });
 }
 
@@ -47,10 +47,10 @@ const Family* family_of_metadata(const ModelConfig& config) {
   for (const Family* family : all_families()) {
     const GgufFamily* in_gguf = gguf_family(family->name);
     const bool named_there = in_gguf != nullptr && gguf_rules(*in_gguf).keys_of != GgufRules::Keys::table &&
-                             contains(kByKeys, family->name) &&
+                             is_among(kByKeys, family->name) &&
                              in_gguf->told_by != GgufFamily::ToldBy::nothing &&
                              in_gguf->architecture == config.model_type();
-    if (!contains(family->gguf_architectures, config.model_type()) && !named_there) continue;
+    if (!is_among(family->gguf_architectures, config.model_type()) && !named_there) continue;
     const bool of_experts = in_gguf != nullptr && in_gguf->told_by == GgufFamily::ToldBy::experts;
     if (of_experts && !config.text().contains("num_local_experts")) continue;
     if (found == nullptr || of_experts) found = family;
@@ -97,7 +97,7 @@ bool is_mirrored(const GgufFamily& family) {
 }
 
 bool is_told_by_keys(const GgufFamily& in_gguf) {
-  return contains(kByKeys, in_gguf.family) || is_architecture_of_any(in_gguf.architecture);
+  return is_among(kByKeys, in_gguf.family) || is_architecture_of_any(in_gguf.architecture);
 }
 
 const GgufFamily* written_as_gguf(std::string_view architecture) {

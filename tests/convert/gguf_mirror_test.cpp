@@ -197,6 +197,23 @@ TEST_P(GgufWrittenOnly, IsEqualToWhatItWasMadeOf) {
   }
 }
 
+TEST_P(GgufWrittenOnly, TensorsOfOneSideAloneAreNamed) {
+  const TempDir dir;
+  make_family_model(GetParam(), dir / "model");
+  const fs::path file = dir / "model.gguf";
+  expect_ok(assay({"convert", dir / "model", file, "--to", "gguf:f32", "--tokenizer-pre", "none"}));
+  std::string bytes = test::read_file(file);
+  const std::size_t at = bytes.find("token_embd.weight");
+  ASSERT_NE(at, std::string::npos);
+  bytes[at + 9] = 'x';
+  test::write_file(file, bytes);
+  const auto equal = assay({"convert", "--equal", dir / "model", file, "--drop-mtp"});
+  EXPECT_EQ(equal.exit_code, 1) << equal.out << equal.err;
+  EXPECT_NE(equal.out.find("token_embx.weight: only in the second"), std::string::npos) << equal.out;
+  EXPECT_NE(equal.out.find("token_embd.weight: only in the first"), std::string::npos) << equal.out;
+  EXPECT_NE(equal.out.find("DIFFERENT: 2 of "), std::string::npos) << equal.out;
+}
+
 INSTANTIATE_TEST_SUITE_P(Families, GgufWrittenOnly, testing::ValuesIn(kWrittenOnly),
                          [](const auto& info) { return identifier(info.param); });
 

@@ -1,12 +1,11 @@
 #include "convert/equal_exported.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <map>
 #include <set>
 
-#include "core/model/composed_tensor.h"
+#include "convert/equal_gguf.h"
 #include "core/model/derived_tensor.h"
 #include "core/model/gguf_export.h"
 #include "core/model/gguf_rules.h"
@@ -45,7 +44,8 @@ class Exported {
       if (made == made_.end())
         found[i] = Difference{tensors[i].name, only_in(gguf_first_)};
       else if (!interrupted())
-        found[i] = compare(tensors[i], made->second, options.tolerance, progress);
+        found[i] = compare_with_made(gguf_, tensors[i], reader_, made->second, !gguf_first_,
+                                     options.tolerance, progress);
     });
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       ++report_.tensors;
@@ -84,23 +84,6 @@ class Exported {
           fmt::format("{} tensors of the checkpoint have no tensor in a GGUF, and are passed over: buffers, "
                       "towers, what its keys say",
                       passed_over));
-  }
-
-  std::optional<Difference> compare(const LogicalTensor& own, const DerivedTensor& made,
-                                    const Tolerance& tolerance, Progress& progress) const {
-    if (own.shape != made.shape)
-      return Difference{own.name, fmt::format("[{}] in the GGUF, [{}] made of the checkpoint",
-                                              fmt::join(own.shape, ", "), fmt::join(made.shape, ", "))};
-    const StoredReader reader(gguf_.reader, own);
-    const ReadRows in_file = [&](std::uint64_t first, std::uint64_t count, std::span<float> out) {
-      reader.decode_rows(first, count, out);
-    };
-    const ReadRows of_checkpoint = [&](std::uint64_t first, std::uint64_t count, std::span<float> out) {
-      reader_.read(made, first, count, out);
-    };
-    return compare_rows({own.name, own.all_rows(), own.columns, rows_read_together(own)},
-                        gguf_first_ ? in_file : of_checkpoint, gguf_first_ ? of_checkpoint : in_file,
-                        tolerance, progress);
   }
 
   const Side& checkpoint_;

@@ -65,7 +65,8 @@ class AcrossNames {
     }
     parallel_for(options.jobs, tensors.size(), [&](std::size_t i) {
       if (others[i] != nullptr && !interrupted())
-        found[i] = compare(tensors[i], *others[i], options.tolerance, progress);
+        found[i] = compare_with_made(named_, tensors[i], reader_, *others[i], gguf_first_, options.tolerance,
+                                     progress);
     });
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       if (others[i] != nullptr || found[i]) ++report_.tensors;
@@ -158,23 +159,6 @@ class AcrossNames {
     }
   }
 
-  std::optional<Difference> compare(const LogicalTensor& own, const DerivedTensor& other,
-                                    const Tolerance& tolerance, Progress& progress) const {
-    if (own.shape != other.shape) {
-      return Difference{own.name, fmt::format("[{}] against [{}]", fmt::join(own.shape, ", "),
-                                              fmt::join(other.shape, ", "))};
-    }
-    const StoredReader reader(named_.reader, own);
-    const ReadRows named = [&](std::uint64_t first, std::uint64_t count, std::span<float> out) {
-      reader.decode_rows(first, count, out);
-    };
-    const ReadRows gguf = [&](std::uint64_t first, std::uint64_t count, std::span<float> out) {
-      reader_.read(other, first, count, out);
-    };
-    return compare_rows({own.name, own.all_rows(), own.columns, rows_read_together(own)},
-                        gguf_first_ ? gguf : named, gguf_first_ ? named : gguf, tolerance, progress);
-  }
-
   const Side& named_;
   bool gguf_first_;
   DerivedReader reader_;
@@ -188,6 +172,25 @@ class AcrossNames {
 };
 
 }  // namespace
+
+std::optional<Difference> compare_with_made(const Side& side, const LogicalTensor& own,
+                                            const DerivedReader& maker, const DerivedTensor& made,
+                                            bool made_first, const Tolerance& tolerance, Progress& progress) {
+  if (own.shape != made.shape) {
+    return Difference{
+        own.name, fmt::format("[{}] against [{}]", fmt::join(own.shape, ", "), fmt::join(made.shape, ", "))};
+  }
+  const StoredReader reader(side.reader, own);
+  const ReadRows as_stored = [&](std::uint64_t first, std::uint64_t count, std::span<float> out) {
+    reader.decode_rows(first, count, out);
+  };
+  const ReadRows as_made = [&](std::uint64_t first, std::uint64_t count, std::span<float> out) {
+    maker.read(made, first, count, out);
+  };
+  return compare_rows({own.name, own.all_rows(), own.columns, rows_read_together(own)},
+                      made_first ? as_made : as_stored, made_first ? as_stored : as_made, tolerance,
+                      progress);
+}
 
 std::optional<EqualReport> compare_with_gguf(const Side& a, const Side& b, const EqualOptions& options,
                                              Progress& progress) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "convert/equal.h"
+#include "core/model/derived_tensor.h"
 
 namespace assay {
 
@@ -9,5 +10,10 @@ namespace assay {
 // are.
 std::optional<EqualReport> compare_with_gguf(const Side& a, const Side& b, const EqualOptions& options,
                                              Progress& progress);
+
+// A tensor of one side and what `maker` makes of the other's; nullopt: equal.
+std::optional<Difference> compare_with_made(const Side& side, const LogicalTensor& own,
+                                            const DerivedReader& maker, const DerivedTensor& made,
+                                            bool made_first, const Tolerance& tolerance, Progress& progress);
 
 }  // namespace assay

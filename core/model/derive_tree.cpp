@@ -368,7 +368,14 @@ class Deriver {
                : std::nullopt;
   }
 
-  // The matrix of a role in a layer; nullptr: none.
+  // A module with a decay has a state, whatever it calls its matrices (Kimi's delta attention: q_proj, k_proj, v_proj).
+  static bool has_state(const Module& group, const Module& child) {
+    const std::string decay = "." + child.path + ".A_log";
+    return std::any_of(group.tensors.begin(), group.tensors.end(),
+                       [&](const TensorSpec& spec) { return spec.name.ends_with(decay); });
+  }
+
+  // The matrix of a role in a layer, beside states; nullptr: none.
   static const TensorSpec* matrix(const Module& group, Role role) {
     const auto among = [&](const std::vector<TensorSpec>& specs) -> const TensorSpec* {
       for (const TensorSpec& spec : specs)
@@ -377,7 +384,7 @@ class Deriver {
     };
     const TensorSpec* found = among(group.tensors);
     for (const Module& child : group.children)
-      if (found == nullptr) found = among(child.tensors);
+      if (found == nullptr && !has_state(group, child)) found = among(child.tensors);
     return found;
   }
 

@@ -85,7 +85,7 @@ const Word* find(std::span<const Word> words, std::string_view own) {
 }
 
 constexpr std::string_view kVision[] = {"vision", "visual", "image", "video", "patch_embed"};
-constexpr std::string_view kAudio[] = {"audio", "speech"};
+constexpr std::string_view kAudio[] = {"audio", "speech", "sound"};
 constexpr std::string_view kProjectors[] = {"projector", "mm_proj", "multi_modal"};
 constexpr std::string_view kTables[] = {"embed", "embd", "wte", "wpe", "token_types"};
 constexpr std::string_view kPositions[] = {"wpe", "pos", "token_types"};

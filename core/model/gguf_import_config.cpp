@@ -131,12 +131,7 @@ class ConfigWriter {
       left_out.emplace_back("rope_freqs.weight");
       return;
     }
-    config_["rope_scaling"] = {
-        {"rope_type", "llama3"},
-        {"factor", found->factor},
-        {"low_freq_factor", found->low_freq_factor},
-        {"high_freq_factor", found->high_freq_factor},
-        {"original_max_position_embeddings", static_cast<std::uint64_t>(found->original_context)}};
+    config_["rope_scaling"] = llama3_scaling(*found);
   }
 
   const Checkpoint& gguf_;

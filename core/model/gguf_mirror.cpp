@@ -12,7 +12,6 @@
 #include "core/model/gguf_keys.h"
 #include "core/model/gguf_names.h"
 #include "core/model/gguf_undo.h"
-#include "core/model/llama3_rope.h"
 #include "core/model/scale_grid.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
@@ -150,12 +149,7 @@ class ConfigOf {
     const std::vector<float> factors = said_.values("rope_freqs.weight");
     const auto base = static_cast<float>(said_.number("rope.freq_base").value_or(10000));
     const auto found = factors.empty() ? std::nullopt : llama3_rope_of(factors, base);
-    if (!found) return;
-    scaling = {{"rope_type", "llama3"},
-               {"factor", found->factor},
-               {"low_freq_factor", found->low_freq_factor},
-               {"high_freq_factor", found->high_freq_factor},
-               {"original_max_position_embeddings", static_cast<std::uint64_t>(found->original_context)}};
+    if (found) scaling = llama3_scaling(*found);
   }
 
   void take_long_factors(ParsedJson& scaling) const {
@@ -427,6 +421,14 @@ std::vector<DerivedTensor> mirrored_tensors(const ModelConfig& config, const Mod
   std::vector<DerivedTensor> made = undo(written, imagined.stored, gguf, said.source(), left_out);
   add_of_keys(imagined, tree, rules, said, made);
   return made;
+}
+
+ParsedJson llama3_scaling(const Llama3Rope& rope) {
+  return {{"rope_type", "llama3"},
+          {"factor", rope.factor},
+          {"low_freq_factor", rope.low_freq_factor},
+          {"high_freq_factor", rope.high_freq_factor},
+          {"original_max_position_embeddings", static_cast<std::uint64_t>(rope.original_context)}};
 }
 
 namespace keys_back {

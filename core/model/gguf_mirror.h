@@ -10,6 +10,7 @@
 #include "core/model/derived_tensor.h"
 #include "core/model/gguf_rules.h"
 #include "core/model/gguf_said.h"
+#include "core/model/llama3_rope.h"
 #include "core/model/module_tree.h"
 
 namespace assay {
@@ -26,6 +27,9 @@ ParsedJson mirrored_config(const GgufSaid& said, const GgufFamily& family, std::
 std::vector<DerivedTensor> mirrored_tensors(const ModelConfig& config, const ModuleTree& tree,
                                             const GgufFamily& family, const GgufSaid& said,
                                             const StoredTensors& gguf, std::vector<std::string>& left_out);
+
+// As `rope_scaling` of config.json.
+ParsedJson llama3_scaling(const Llama3Rope& rope);
 
 // Ways back that several families share: GgufOwnKey::back.
 namespace keys_back {

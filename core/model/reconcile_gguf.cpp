@@ -25,7 +25,7 @@ struct Wanted {
 class GgufReconciler {
  public:
   GgufReconciler(const ModuleTree& tree, const Checkpoint& checkpoint)
-      : tree_(tree), checkpoint_(checkpoint) {
+      : tree_(tree), checkpoint_(checkpoint), family_(gguf_family_of(tree)) {
     for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) { want(spec, where); });
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
       for (const std::string& name : wanted_[i].names) by_name_[name].push_back(i);
@@ -50,16 +50,15 @@ class GgufReconciler {
     }
     const std::uint64_t in_a_layer = spec.elements.value() * (where.copies / layers.size());
     // In a key, or in the tensor of another.
-    const GgufFamily* family = gguf_family_of(tree_);
-    const GgufOwnName* own = family == nullptr ? nullptr : own_gguf_name(spec, gguf_rules(*family));
+    const GgufOwnName* own = family_ == nullptr ? nullptr : own_gguf_name(spec, gguf_rules(*family_));
     if (own != nullptr && own->name.empty() && !where.mtp && spec.storage == Storage::own) {
       ++kept_otherwise_.tensors;
       kept_otherwise_.elements += in_a_layer * layers.size();
       return;
     }
     for (const std::uint64_t layer : layers) {
-      auto names = tree_.derived ? std::vector{expand(spec.name, {layer, 0})}
-                                 : gguf_names(spec, layer, gguf_family_of(tree_));
+      auto names =
+          tree_.derived ? std::vector{expand(spec.name, {layer, 0})} : gguf_names(spec, layer, family_);
       wanted_.push_back({&spec, layer, in_a_layer, where.mtp, where.tower, std::move(names)});
     }
   }
@@ -191,6 +190,7 @@ class GgufReconciler {
 
   const ModuleTree& tree_;
   const Checkpoint& checkpoint_;
+  const GgufFamily* family_;  // nullptr: it has none
   std::vector<Wanted> wanted_;
   std::unordered_map<std::string, std::vector<std::size_t>> by_name_;
   Reconciliation result_;

@@ -97,8 +97,8 @@ void jamba(const GgufSaid& said, ParsedJson& config) {
       heads.size(), [&](std::uint64_t i) { return heads[i] > 0; }, config, "attn_layer_offset",
       "attn_layer_period");
   period(
-      said.layers(), [&](std::uint64_t i) { return said.has_tensor(in_layer(i, "ffn_gate_inp.weight")); },
-      config, "expert_layer_offset", "expert_layer_period");
+      said.layers(), [&](std::uint64_t i) { return is_sparse(said, i); }, config, "expert_layer_offset",
+      "expert_layer_period");
 }
 
 void gated_delta(const GgufSaid& said, ParsedJson& config) {
@@ -151,7 +151,7 @@ void nemotron_h(const GgufSaid& said, ParsedJson& config) {
                             widths = said.list("feed_forward_length");
   ParsedJson types = ParsedJson::array();
   for (std::size_t i = 0; i < std::min(heads.size(), widths.size()); ++i) {
-    const bool experts = said.has_tensor(in_layer(i, "ffn_gate_inp.weight"));
+    const bool experts = is_sparse(said, i);
     types.push_back(heads[i] > 0 ? "attention" : widths[i] == 0 ? "mamba" : experts ? "moe" : "mlp");
     if (heads[i] > 0) config["num_key_value_heads"] = static_cast<std::uint64_t>(heads[i]);
     if (widths[i] > 0 && !experts) config["intermediate_size"] = static_cast<std::uint64_t>(widths[i]);

@@ -1,12 +1,10 @@
 // Ways back (gguf_back.h) of architectures of 2026, and of those whose heads or widths are lists.
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/gguf_back.h"
 #include "core/model/families/gguf_back_parts.h"
 #include "core/model/gguf_mirror.h"
-#include "core/model/llama3_rope.h"
 
 namespace assay::families::back {
 namespace {
@@ -62,7 +60,7 @@ void mimo(const GgufSaid& said, ParsedJson& config) {
   ParsedJson& sparse = config["moe_layer_freq"] = ParsedJson::array();
   for (std::size_t i = 0; i < std::min(windowed.size(), heads.size()); ++i) {
     pattern.push_back(windowed[i] != 0 ? 1 : 0);
-    sparse.push_back(said.has_tensor(in_layer(i, "ffn_gate_inp.weight")) ? 1 : 0);
+    sparse.push_back(is_sparse(said, i) ? 1 : 0);
     config[windowed[i] != 0 ? "swa_num_key_value_heads" : "num_key_value_heads"] =
         static_cast<std::uint64_t>(heads[i]);
     if (said.has_tensor(in_layer(i, "attn_sinks.weight")))
@@ -87,7 +85,7 @@ void minimax_m3(const GgufSaid& said, ParsedJson& config) {
   ParsedJson& sparse = config["moe_layer_freq"] = ParsedJson::array();
   ParsedJson& indexed = config["sparse_attention_config"]["sparse_attention_freq"] = ParsedJson::array();
   for (std::uint64_t i = 0; i < said.layers(); ++i) {
-    sparse.push_back(said.has_tensor(in_layer(i, "ffn_gate_inp.weight")) ? 1 : 0);
+    sparse.push_back(is_sparse(said, i) ? 1 : 0);
     indexed.push_back(said.has_tensor(in_layer(i, "indexer.q_proj.weight")) ? 1 : 0);
   }
   config["sparse_attention_config"]["use_sparse_attention"] = true;
@@ -153,13 +151,7 @@ void step3p5(const GgufSaid& said, ParsedJson& config) {
   const auto base = static_cast<float>(said.number("rope.freq_base").value_or(10000));
   const auto found =
       factors.empty() ? std::nullopt : llama3_rope_of(std::span(factors).first(factors.size() / 2), base);
-  if (found)
-    config["rope_scaling"] = {
-        {"rope_type", "llama3"},
-        {"factor", found->factor},
-        {"low_freq_factor", found->low_freq_factor},
-        {"high_freq_factor", found->high_freq_factor},
-        {"original_max_position_embeddings", static_cast<std::uint64_t>(found->original_context)}};
+  if (found) config["rope_scaling"] = llama3_scaling(*found);
   for (const char* key :
        {"scoring_func", "partial_rotary_factor", "rope_local_base_freq", "num_key_value_heads"})
     config.erase(key);

@@ -12,6 +12,7 @@
 #include "core/model/families/all.h"
 #include "core/model/families/all_2026.h"
 #include "core/model/families/all_hub.h"
+#include "core/model/families/all_local.h"
 #include "core/model/families/all_mixtures.h"
 #include "core/model/families/all_more.h"
 #include "core/model/families/gguf.h"
@@ -291,6 +292,17 @@ constexpr const Family* kFamilies[] = {
     &kAliceAi,
     &kMinimind,
     &kYuan2,
+    &kPlamo,
+    &kPlm,
+    &kMaincoder,
+    &kCodeshell,
+    &kRefact,
+    &kTalkie,
+    &kBaichuanM1,
+    &kGroveMoe,
+    &kKlear,
+    &kMaple,
+    &kPhiMsft,
 };
 
 // Edits that turn one name into the other, letter case aside.
@@ -399,6 +411,8 @@ std::optional<OtherHead> head_of_whole(const ModelConfig& config) {
 const Family* family_of_whole(const ModelConfig& config) {
   if (config.origin() == ModelConfig::Origin::gguf) return family_of_metadata(config);
   const std::string& architecture = config.architecture();
+  // Its own code calls its class as transformers calls that of other names.
+  if (contains(families::kPhiMsft.model_types, config.model_type())) return &families::kPhiMsft;
   if (const Family* family = family_of_architecture(architecture))
     return holds_mistral4(config) ? nullptr : family;
   if (const auto head = head_of_whole(config)) return family_of_architecture(head->base);

@@ -1,5 +1,5 @@
 // Every tensor's name, shape and number of copies against what transformers builds (data/make_module_oracle.py), or the
-// code that is published with the weights (data/make_own_code_oracle.py).
+// code that is published with the weights (data/make_own_code_oracle.py), or MLX's (data/make_mlx_oracle.py).
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -129,14 +129,16 @@ std::vector<std::string> small_configs() {
   return paths;
 }
 
-std::string own_code_config(const std::string& name) {
-  return fixtures() / "own_code_configs" / (name + ".json");
+// Of models whose authors' code was asked, and MLX's.
+constexpr const char *kOwnCode = "own_code_configs", *kMlx = "mlx_configs";
+
+std::string config_in(const char* folder, const std::string& name) {
+  return fixtures() / folder / (name + ".json");
 }
 
-std::vector<std::string> own_code_configs() {
+std::vector<std::string> configs_in(const char* folder) {
   std::vector<std::string> paths;
-  for (const std::string& name : names_in(fixtures() / "own_code_configs"))
-    paths.push_back(own_code_config(name));
+  for (const std::string& name : names_in(fixtures() / folder)) paths.push_back(config_in(folder, name));
   return paths;
 }
 
@@ -163,14 +165,15 @@ std::string test_name(const testing::TestParamInfo<std::string>& info) {
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(Small, Families, testing::ValuesIn(small_configs()), test_name);
-INSTANTIATE_TEST_SUITE_P(OwnCode, Families, testing::ValuesIn(own_code_configs()), test_name);
+INSTANTIATE_TEST_SUITE_P(OwnCode, Families, testing::ValuesIn(configs_in(kOwnCode)), test_name);
+INSTANTIATE_TEST_SUITE_P(Mlx, Families, testing::ValuesIn(configs_in(kMlx)), test_name);
 INSTANTIATE_TEST_SUITE_P(Published, Families, testing::ValuesIn(published_configs()), test_name);
 
 TEST(Oracle, EachHasAConfigThatIsHeldToIt) {
   EXPECT_EQ(published_configs().size(), 26U);
   for (const std::string& name : names_in(fixtures() / "modules"))
-    EXPECT_TRUE(fs::exists(small_config(name)) || fs::exists(own_code_config(name)) ||
-                fs::exists(test::published_config(name)))
+    EXPECT_TRUE(fs::exists(small_config(name)) || fs::exists(config_in(kOwnCode, name)) ||
+                fs::exists(config_in(kMlx, name)) || fs::exists(test::published_config(name)))
         << name;
 }
 

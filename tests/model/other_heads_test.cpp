@@ -9,17 +9,14 @@
 #include "core/model/gguf_family.h"
 #include "core/model/module_tree.h"
 #include "core/system/error.h"
+#include "tests/support/described.h"
 
 namespace assay {
 namespace {
 
-ModelConfig config_of(const std::string& architecture, const std::string& keys) {
-  const std::string text = fmt::format(R"({{"architectures": ["{}"], {}}})", architecture, keys);
-  return ModelConfig::from_json(parse_json(text, "config.json"), "config.json");
-}
-ModuleTree tree_of(const std::string& architecture, const std::string& keys) {
-  return describe(config_of(architecture, keys));
-}
+using test::config_of;
+using test::expect_stored;
+using test::tree_of;
 
 constexpr const char* kLlama31 = R"("vocab_size": 128256, "hidden_size": 4096, "intermediate_size": 14336,
     "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "tie_word_embeddings": false)";
@@ -43,12 +40,6 @@ TEST(OtherHeads, TotalsAreThoseOfTheHub) {
   };
   for (const Published& model : models)
     EXPECT_EQ(count(tree_of(model.architecture, model.keys)).total, model.total) << model.architecture;
-}
-
-void expect_stored(const ModuleTree& tree, const std::string& name, std::vector<std::uint64_t> shape) {
-  const auto found = TensorLookup(tree).find(name);
-  ASSERT_TRUE(found.has_value()) << name;
-  EXPECT_EQ(found->spec->shape, shape) << name;
 }
 
 TEST(OtherHeads, BodiesHaveNoPrefixAndNoHead) {

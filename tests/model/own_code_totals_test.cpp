@@ -5,18 +5,15 @@
 #include "core/formats/json.h"
 #include "core/model/module_tree.h"
 #include "core/system/error.h"
+#include "tests/support/described.h"
 
 namespace assay {
 namespace {
 
+using test::expect_stored;
+
 ModuleTree described(const std::string& config) {
   return describe(ModelConfig::from_json(parse_json(config, "config.json"), "config.json"));
-}
-
-void expect_stored(const ModuleTree& tree, const std::string& name, std::vector<std::uint64_t> shape) {
-  const auto found = TensorLookup(tree).find(name);
-  ASSERT_TRUE(found.has_value()) << name;
-  EXPECT_EQ(found->spec->shape, shape) << name;
 }
 
 void expect_refused(const std::string& config, const std::string& why) {

@@ -7,14 +7,13 @@
 #include "core/formats/json.h"
 #include "core/model/module_tree.h"
 #include "core/system/error.h"
+#include "tests/support/described.h"
 
 namespace assay {
 namespace {
 
-ModuleTree tree_of(const std::string& architecture, const std::string& keys) {
-  const std::string text = fmt::format(R"({{"architectures": ["{}"], {}}})", architecture, keys);
-  return describe(ModelConfig::from_json(parse_json(text, "config.json"), "config.json"));
-}
+using test::expect_stored;
+using test::tree_of;
 
 std::size_t tensors_in(const ModuleTree& tree) {
   std::size_t tensors = 0;
@@ -22,12 +21,6 @@ std::size_t tensors_in(const ModuleTree& tree) {
     tensors += spec.storage == Storage::own ? 1 : 0;
   });
   return tensors;
-}
-
-void expect_stored(const ModuleTree& tree, const std::string& name, std::vector<std::uint64_t> shape) {
-  const auto found = TensorLookup(tree).find(name);
-  ASSERT_TRUE(found.has_value()) << name;
-  EXPECT_EQ(found->spec->shape, shape) << name;
 }
 
 struct Exact {

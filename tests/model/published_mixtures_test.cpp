@@ -4,14 +4,13 @@
 
 #include "core/formats/json.h"
 #include "core/model/module_tree.h"
+#include "tests/support/described.h"
 
 namespace assay {
 namespace {
 
-ModuleTree tree_of(const std::string& architecture, const std::string& keys) {
-  const std::string text = fmt::format(R"({{"architectures": ["{}"], {}}})", architecture, keys);
-  return describe(ModelConfig::from_json(parse_json(text, "config.json"), "config.json"));
-}
+using test::expect_stored;
+using test::tree_of;
 
 struct Tensors {
   std::size_t experts = 0, others = 0, prediction = 0, tower = 0;
@@ -34,12 +33,6 @@ Tensors tensors_of(const ModuleTree& tree) {
 // Embedding and head, which cards often leave out.
 std::uint64_t tables_of(const ModuleTree& tree) {
   return tree.vocabulary * tree.hidden_size * (tree.tied_embeddings ? 1 : 2);
-}
-
-void expect_stored(const ModuleTree& tree, const std::string& name, std::vector<std::uint64_t> shape) {
-  const auto found = TensorLookup(tree).find(name);
-  ASSERT_TRUE(found.has_value()) << name;
-  EXPECT_EQ(found->spec->shape, shape) << name;
 }
 
 // sarvamai/sarvam-30b on the hub: 32,152,650,368 parameters in 7,122 tensors; 2.4B activated but for embedding and head (its

@@ -54,6 +54,30 @@ void check_bounds(const ModuleTree& tree, const ModelConfig& config) {
   }
 }
 
+// Experts that a config promises and the family's layers have not: of another model under the same class name, or of one that
+// somebody put together.
+void check_experts(const ModuleTree& tree, const ConfigReader& reader) {
+  if (tree.experts > 0) return;
+  const ParsedJson& config = reader.config().text();
+  const auto is_off = [&](const char* flag) {  // by the config, or by the class where that is silent
+    const auto found = config.find(flag);
+    if (found != config.end()) return *found == false;
+    const auto& taken = reader.defaults_taken();
+    return std::any_of(taken.begin(), taken.end(), [&](const DefaultTaken& default_taken) {
+      return default_taken.key == flag && default_taken.value == "false";
+    });
+  };
+  if (is_off("is_moe") || is_off("use_moe") || is_off("enable_moe_block")) return;
+  for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"}) {
+    const auto found = config.find(key);
+    if (found == config.end() || !found->is_number_unsigned() || *found < 2) continue;
+    throw Error::input(fmt::format("{} is {}, and {} has no experts: a config of another model", key,
+                                   found->get<std::uint64_t>(), tree.title))
+        .in(reader.config().source())
+        .remedy("docs/families.md tells how to add one");
+  }
+}
+
 std::variant<Hyperparameters, Error> read_hyperparameters(const Family& family, const ModelConfig& config,
                                                           const ModuleTree& tree) {
   if (family.hyperparameters == nullptr)
@@ -98,6 +122,7 @@ ModuleTree describe(const ModelConfig& config) {
   tree.architecture = config.architecture().empty() ? config.model_type() : config.architecture();
   try {
     family.describe(reader, tree);
+    check_experts(tree, reader);
     for (auto* part : {&tree.modules, &tree.mtp}) {
       for (Module& module : *part) complete_names(module, "");
     }

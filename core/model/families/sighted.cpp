@@ -464,7 +464,8 @@ bool is_told(const Sighted& sighted, const ModelConfig& config) {
 
 const Sighted* find_sighted(const ModelConfig& config) {
   for (const std::span<const Sighted> table :
-       {sighted_own_code(), std::span<const Sighted>(kSighted), models_that_hear(), models_of_own_code()}) {
+       {sighted_own_code(), std::span<const Sighted>(kSighted), models_that_hear(), models_of_own_code(),
+        models_run_locally()}) {
     for (const Sighted& sighted : table) {
       if (config.nested_in().empty() && sighted.text_family == nullptr) continue;
       if (!sighted.within.empty() && sighted.within != config.nested_in()) continue;

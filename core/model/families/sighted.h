@@ -39,10 +39,12 @@ struct Sighted {
 };
 
 // The tables beside that of those with a class in transformers (sighted.cpp): of those whose code stands beside their
-// weights, by two hands (sighted_own_code.cpp, sighted_own.cpp), and of those that hear (sighted_sound.cpp).
+// weights, by two hands (sighted_own_code.cpp, sighted_own.cpp), of those that hear (sighted_sound.cpp), and of those that
+// llama.cpp and MLX run (sighted_local.cpp).
 std::span<const Sighted> sighted_own_code();
 std::span<const Sighted> models_that_hear();
 std::span<const Sighted> models_of_own_code();
+std::span<const Sighted> models_run_locally();
 
 // By architecture, or by the document's model type where it names none. nullptr: not one of them.
 const Sighted* find_sighted(const ModelConfig& config);

@@ -29,7 +29,8 @@ void describe_plamo(ConfigReader& config, ModuleTree& tree) {
       .input_norm = "norm",
       .mlp_norm = "",
       .layer_path = "model.layers.layers.{layer}"};
-  Decoder d = read_decoder(config, tree, kin.sizes);
+  Decoder d = read_decoder(config, tree, kin.sizes, HeadDim::unused);
+  d.head_dim = config.quotient(d.hidden, d.heads, "head_dim");
   const std::uint64_t shared = config.size("n_shared_head", 8).value();
   d.kv_heads = Quantity("num_attention_heads / n_shared_head", (d.heads.value() - 1) / shared + 1);
   config.require_divides(d.kv_heads, d.heads);

@@ -192,6 +192,7 @@ class Planner {
       case Spec::Kind::cast: break;
     }
     if (tensor.quantized()) return true;
+    if (plan_.checkpoint.tensors[tensor.codes].type == ElementType::C64) return false;  // stays complex
     if (!is_plain_float(tensor.form.codes) || tensor.form.codes == plan_.spec.type) return false;
     // Beside quantized weights, F32 is a choice that casting them does not undo; so is the routing bias.
     if (is_float16(tensor.form.codes)) return true;

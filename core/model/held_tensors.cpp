@@ -191,8 +191,9 @@ class Holder {
                          const RankShare& share, std::vector<std::uint64_t>& shape, HeldPiece& piece) {
     const auto step = step_along(stored, from, dimension);
     const std::uint64_t elements = product(from.shape, 0, from.shape.size());
+    if (elements == 0) return "holds nothing that could be cut";
     if (!step) {
-      if (elements <= 1) {
+      if (elements == 1) {
         piece.cut = {1, from.bytes, {{0, 0, {0, 1}, {{{0, from.bytes}}}, from.bytes}}};
         return "";
       }

@@ -92,7 +92,11 @@ std::optional<std::string> scale_grid_fault(const TensorSpec& spec, const Checkp
                                             const std::optional<QuantizationConfig>& quantization) {
   if (std::find(kWeightScales.begin(), kWeightScales.end(), suffix) == kWeightScales.end())
     return std::nullopt;
-  if (!one_code_an_element(codes, scale) || block_over(spec, codes, scale, quantization)) return std::nullopt;
+  if (!one_code_an_element(codes, scale)) return std::nullopt;
+  if (codes != nullptr && element_count(codes->shape) != spec.elements.value())
+    return fmt::format("scales {} codes {}, one an element, where the config asks for {}", name(codes->type),
+                       shape_text(codes->shape), shape_text(spec.shape));
+  if (block_over(spec, codes, scale, quantization)) return std::nullopt;
   if (is_scale_of_parts(scale) && fuses_three(spec) && !configured_block(quantization)) return std::nullopt;
   const WeightMatrix m = weight_matrix(spec);
   return fmt::format("scales are {}{}{}", shape_text(scale.shape), explain_grid(m, scale.shape),

@@ -21,7 +21,7 @@ bool needs_scale(ElementType type);
 bool is_plain_float(ElementType type);
 
 // The elements of `spec` packed into `stored`, in any layout of docs/formats: rows or columns first, whole
-// words, 1 to 8 bits an element.
+// words, as many bits an element as codes of the type may have.
 bool codes_fit(const TensorSpec& spec, const CheckpointTensor& stored);
 
 bool is_one_byte_float(ElementType type);

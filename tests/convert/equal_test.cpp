@@ -40,6 +40,28 @@ TEST(Equal, AnInfinityEqualsNoNumberWhateverIsAllowed) {
   EXPECT_EQ(compare(dir, {"--norm", "0.5"}), 0);
 }
 
+// Of a complex number the first of its two values was compared, and the second written behind what there was room for.
+TEST(Equal, ComplexNumbersAreTwoValuesEach) {
+  const TempDir dir;
+  const auto write_complex = [&](const fs::path& folder, const std::vector<float>& parts) {
+    test::write_checkpoint(folder, {{"c", ElementType::C64, {parts.size() / 2}, test::float32_bytes(parts)}},
+                           "");
+  };
+  write_complex(dir / "a", {1, 2, 3, 4});
+  write_complex(dir / "b", {1, 2, 3, 5});
+  std::string said;
+  EXPECT_EQ(compare(dir, {}, &said), 1);
+  EXPECT_NE(said.find("c: element 3: 4 against 5"), std::string::npos) << said;
+  std::vector<float> many(200'000, 1);
+  write_complex(dir / "a", many);
+  write_complex(dir / "b", many);
+  EXPECT_EQ(compare(dir, {}, &said), 0) << said;
+  many.back() = 2;
+  write_complex(dir / "b", many);
+  EXPECT_EQ(compare(dir), 1);
+  EXPECT_EQ(assay({"convert", dir / "a", dir / "out", "--to", "bf16"}).exit_code, 1) << "it stays complex";
+}
+
 TEST(Equal, EveryNameIsCountedOnce) {
   const TempDir dir;
   write(dir / "a", {{"a.weight", {1}}, {"b.weight", {1}}, {"c.weight", {1}}});

@@ -159,6 +159,31 @@ TEST(Reconcile, GridOfAnotherBlockSizeIsExplained) {
   EXPECT_NE(finding->message.find("the grid of 64x64 blocks"), std::string::npos) << finding->message;
 }
 
+// Codes of one value each were taken for several in one, whatever the type.
+TEST(Reconcile, TooFewCodesAreNoPackedOnes) {
+  struct {
+    ElementType type;
+    std::vector<std::uint64_t> shape;
+    ElementType scale;
+    std::vector<std::uint64_t> grid;
+  } const halves[] = {
+      {ElementType::F8_E4M3, {256, 128}, ElementType::F32, {1}},      // half of the inputs
+      {ElementType::F8_E5M2, {192, 256}, ElementType::F32, {1}},      // three quarters of the outputs
+      {ElementType::I8, {256, 128}, ElementType::F32, {256, 1}},      // no MXFP4: a scale each row
+      {ElementType::I8, {256, 32}, ElementType::F32, {256, 1}},       // one bit each?
+      {ElementType::U8, {256, 96}, ElementType::F8_E8M0, {256, 8}}};  // three bits each?
+  for (const auto& half : halves) {
+    auto tensors = small_tensors();
+    named(tensors, "model.layers.0.self_attn.q_proj.weight") = {"model.layers.0.self_attn.q_proj.weight",
+                                                                half.type, half.shape};
+    tensors.push_back({"model.layers.0.self_attn.q_proj.weight_scale", half.scale, half.grid});
+    const Reconciliation r = reconciled(small_llama(), make_checkpoint(tensors));
+    const bool said =
+        with_code(r, "model.tensor_shape") != nullptr || with_code(r, "model.scale_shape") != nullptr;
+    EXPECT_TRUE(said) << name(half.type) << " " << half.shape[0] << "x" << half.shape[1];
+  }
+}
+
 TEST(Reconcile, MissingScaleIsAnError) {
   auto tensors = fp8_tensors(128);
   std::erase_if(

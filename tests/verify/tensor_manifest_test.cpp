@@ -83,6 +83,18 @@ TEST(TensorManifest, AsStoredIsEveryTensorOnce) {
   EXPECT_TRUE(document["not_told"].empty());
 }
 
+TEST(TensorManifest, EmptyTensorsAreNotCut) {
+  const TempDir dir;
+  fs::copy(models() / "qwen3", dir / "model", fs::copy_options::recursive);
+  fs::permissions(dir / "model", fs::perms::owner_all);
+  fs::remove(dir / "model" / "model.safetensors");
+  write_file(dir / "model" / "model.safetensors",
+             safetensors_bytes(
+                 R"({"model.embed_tokens.weight":{"dtype":"F32","shape":[0,64],"data_offsets":[0,0]}})", ""));
+  const ProcessResult result = assay({"manifest", (dir / "model").string(), "--tensors", "--engine", "vllm"});
+  EXPECT_LE(result.exit_code, 2) << result.err;  // it divided by nothing
+}
+
 TEST(TensorManifest, RefusesWhatItCannotTell) {
   const auto refused = [](std::vector<std::string> words, int code, std::string_view why) {
     words.insert(words.begin(), "manifest");

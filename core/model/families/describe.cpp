@@ -79,6 +79,17 @@ void check_experts(const ModuleTree& tree, const ConfigReader& reader) {
   }
 }
 
+// What differs by layer, as transformers saves it since 5.24 of any model ("1": {"intermediate_size": 32}): of families that read
+// it, or whose own keys say the same.
+void check_layers_alike(const Family& family, const ConfigReader& reader) {
+  constexpr std::string_view kRead[] = {"gemma4", "gemma4_unified", "domyn_edge", "dots3_note", "step3p5"};
+  const ParsedJson& config = reader.config().text();
+  const auto found = config.find("per_layer_config");
+  if (found == config.end() || found->is_null() || found->empty()) return;
+  if (std::find(std::begin(kRead), std::end(kRead), family.name) != std::end(kRead)) return;
+  reader.fail("per_layer_config gives layers sizes of their own, which is not described of this family");
+}
+
 std::variant<Hyperparameters, Error> read_hyperparameters(const Family& family, const ModelConfig& config,
                                                           const ModuleTree& tree) {
   if (family.hyperparameters == nullptr)
@@ -124,6 +135,7 @@ ModuleTree describe(const ModelConfig& config) {
   try {
     family.describe(reader, tree);
     check_experts(tree, reader);
+    check_layers_alike(family, reader);
     for (auto* part : {&tree.modules, &tree.mtp}) {
       for (Module& module : *part) complete_names(module, "");
     }

@@ -2,12 +2,15 @@
 // the last ones may read the cache of earlier ones. 26B-A4B has experts beside each dense MLP; E2B and E4B an embedding
 // for each layer, and ears.
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/model/families/all.h"
 #include "core/model/families/gemma4.h"
 #include "core/model/families/gemma_blocks.h"
 #include "core/model/families/towers.h"
 #include "core/model/tower_blocks.h"
+#include "core/system/text.h"
 
 namespace assay::families {
 namespace {
@@ -25,21 +28,56 @@ struct Gemma4Layers {
   bool shares(std::uint64_t i) const { return i >= first_shared; }
 };
 
+// As transformers 5.24 saves a config: what differs by layer, {"05": {"head_dim": 512, "num_key_value_heads": 2}}, in place of
+// the global_ keys. One of the layers that see all, as the others must have it, and nothing of those with windows.
+HeadAttention saved_by_layer(ConfigReader& config, const ParsedJson& saved, const Decoder& d,
+                             const Gemma4Layers& l) {
+  config.require(saved.is_object(), "per_layer_config is no object");
+  std::optional<HeadAttention> found;
+  std::size_t told = 0;
+  for (const auto& [index, own] : saved.items()) {
+    const auto layer = parse_u64(index);
+    config.require(layer && *layer < d.layers.value() && own.is_object(),
+                   "per_layer_config has a member that is no layer: " + index);
+    HeadAttention a = l.windowed;
+    for (const auto& [key, value] : own.items()) {
+      config.require(key == "head_dim" || key == "num_key_value_heads",
+                     "per_layer_config." + index + "." + key + " is not described");
+      const double size = config.to_real(value, "per_layer_config", 1, 1e9);
+      (key == "head_dim" ? a.head_dim : a.kv_heads) = Quantity(key, static_cast<std::uint64_t>(size));
+    }
+    config.require(l.is_full(*layer), "per_layer_config speaks of layer " + index + ", which has a window");
+    config.require(!found || (found->head_dim.value() == a.head_dim.value() &&
+                              found->kv_heads.value() == a.kv_heads.value()),
+                   "per_layer_config gives layers that see all different heads");
+    found = a;
+    ++told;
+  }
+  const std::size_t full = d.layers.value() - l.windowed_layers.size();
+  config.require(told == 0 || told == full, "per_layer_config tells of some of the layers that see all");
+  return found.value_or(l.windowed);
+}
+
 Gemma4Layers read_gemma4_layers(ConfigReader& config, const Decoder& d) {
   Gemma4Layers l;
   l.windowed = d.attention();
   l.windowed.qkv_bias = l.windowed.output_bias = config.flag("attention_bias", false);
   l.windowed.qk_norm = QkNorm::per_head;
-  l.full = l.windowed;
-  l.full.head_dim = config.size("global_head_dim", 512);
-  if (config.flag("attention_k_eq_v", false)) {
-    l.full.has_v = false;
-    if (const auto kv = config.optional_size("num_global_key_value_heads")) l.full.kv_heads = *kv;
-    config.require_divides(l.full.kv_heads, l.full.heads);
-  }
   const std::uint64_t last = d.layers.value() - 1;
   l.windowed_layers = windowed_layers(config, d.layers, [](std::uint64_t i) { return (i + 1) % 6 != 0; });
   if (!l.windowed_layers.empty() && l.windowed_layers.back() == last) l.windowed_layers.pop_back();
+  l.full = l.windowed;
+  const bool keys_are_values = config.flag("attention_k_eq_v", false);
+  const ParsedJson& keys = config.config().text();
+  if (const auto saved = keys.find("per_layer_config"); saved != keys.end() && !saved->is_null()) {
+    l.full = saved_by_layer(config, *saved, d, l);
+  } else {
+    l.full.head_dim = config.size("global_head_dim", 512);
+    const auto kv = keys_are_values ? config.optional_size("num_global_key_value_heads") : std::nullopt;
+    if (kv) l.full.kv_heads = *kv;
+  }
+  l.full.has_v = !keys_are_values;
+  config.require_divides(l.full.kv_heads, l.full.heads);
   const std::uint64_t shared = config.number("num_kv_shared_layers", 0);
   config.require(shared < d.layers.value(), "num_kv_shared_layers leaves no layer with keys of its own");
   l.first_shared = d.layers.value() - shared;

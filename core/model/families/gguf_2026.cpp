@@ -70,7 +70,10 @@ ParsedJson windowed_rotary(const GgufFacts& facts) {
   return static_cast<std::uint64_t>(part * gemma_heads(facts, true).qk_head_dim);
 }
 ParsedJson gemma_key_heads(const GgufFacts& facts) {
-  return facts.find("num_global_key_value_heads") == nullptr ? ParsedJson() : key_heads_by_layer(facts);
+  const bool differ = gemma_heads(facts, true).kv_heads != gemma_heads(facts, false).kv_heads;
+  const bool told = facts.find("num_global_key_value_heads") != nullptr ||
+                    (differ && facts.find("per_layer_config") != nullptr);
+  return told ? key_heads_by_layer(facts) : ParsedJson();
 }
 ParsedJson shared_caches(const GgufFacts& facts) {
   return static_cast<std::uint64_t>(facts.number("num_kv_shared_layers", 0));

@@ -21,8 +21,12 @@ void resolve_unscaled(StoredResolution& resolution, LogicalTensor& tensor, const
         "stored.scale_missing", codes.name,
         fmt::format("{} {} called a weight, without a scale", name(codes.type), shape_text(codes.shape)));
   } else {
-    tensor.form = {.kind = FormKind::plain, .codes = codes.type};
-    resolution.finish(tensor, codes.shape);
+    // A complex number is read as the two that it is of.
+    const bool complex = codes.type == ElementType::C64;
+    tensor.form = {.kind = FormKind::plain, .codes = complex ? ElementType::F32 : codes.type};
+    StoredShape shape = codes.shape;
+    if (complex) shape.push_back(2);
+    resolution.finish(tensor, shape);
   }
 }
 

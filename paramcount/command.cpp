@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/system/error.h"
 #include "core/system/json.h"
@@ -19,6 +22,8 @@
 
 namespace assay {
 namespace {
+
+constexpr const char* kScalings[] = {"rope_scaling", "rope_parameters"};
 
 struct Settings {
   CommonOptions common;
@@ -78,6 +83,22 @@ WeightFormat chosen_format(const Settings& settings, const Model& model) {
   return format;
 }
 
+// A context that the config does not promise. Where its angles are scaled, engines know better.
+std::optional<std::string> beyond_the_context(const Question& question, const ModelConfig& config) {
+  constexpr std::uint64_t kNotAsked = 4096;
+  const ParsedJson& keys = config.text();
+  const auto most = keys.find("max_position_embeddings");
+  if (most == keys.end() || !most->is_number_unsigned() || question.context <= kNotAsked) return std::nullopt;
+  const bool scales = std::any_of(std::begin(kScalings), std::end(kScalings), [&](const char* key) {
+    const auto scaling = keys.find(key);
+    return scaling != keys.end() && scaling->is_object() && scaling->contains("factor");
+  });
+  if (scales || question.context <= *most) return std::nullopt;
+  return fmt::format(
+      "--context {} is beyond max_position_embeddings {}: engines refuse it unless told otherwise",
+      question.context, most->get<std::uint64_t>());
+}
+
 void read_question(Settings& settings, const Model& model) {
   Question& question = settings.question;
   question.machine = {parse_rate("--bandwidth", settings.bandwidth), parse_rate("--flops", settings.flops)};
@@ -85,6 +106,8 @@ void read_question(Settings& settings, const Model& model) {
   EngineChoice choice = parse_engines(settings.engine);
   question.plan.engines = std::move(choice.engines);
   question.plan.remarks = std::move(choice.remarks);
+  if (auto remark = beyond_the_context(question, model.config))
+    question.plan.remarks.push_back(std::move(*remark));
   if (!settings.gpu_memory.empty()) question.plan.gpu_memory = parse_bytes(settings.gpu_memory);
   if (settings.plan == "auto") {
     if (question.search_gpus == 0)
@@ -114,7 +137,22 @@ void deliver(const Settings& settings, const Output& output, const std::string& 
   write_whole(settings.report, text);
 }
 
+int verdict_of_two(const Output& output, const Model& model, const Model& other) {
+  int exit_code = kExitOk;
+  for (const Model* one : {&model, &other}) {
+    if (!has_errors(one->findings)) continue;
+    output.paint(fmt::format("{}: the checkpoint does not hold what its config says", one->source.string()),
+                 Style::red);
+    exit_code = kExitCheckFailed;
+  }
+  return exit_code;
+}
+
+// Two models are set side by side as they are: no plan of either, and no list of tensors.
 int run_diff(Settings& settings, const Output& output, const Model& model) {
+  if (!settings.plan.empty() || settings.tensors || settings.question.search_gpus != 0)
+    throw Error::usage("--plan, --gpus and --tensors are of one model, and two were given")
+        .remedy("ask for each of them by itself");
   const Model other = load_model(settings.other, settings.common.jobs);
   const std::string format = format_of(settings);
   if (format == "csv")
@@ -125,14 +163,14 @@ int run_diff(Settings& settings, const Output& output, const Model& model) {
     settings.question.search_gpus = 0;
     deliver(settings, output, render_html_of_two(model, other, settings.question));
     output.json(render_diff_json(model, other));
-    return kExitOk;
+    return verdict_of_two(output, model, other);
   }
   const Json document = render_diff_json(model, other);
   deliver(settings, output,
           format == "json" ? dump_json(document) + "\n"
                            : render_diff(model, other, settings.render, format == "md"));
   output.json(document);
-  return kExitOk;
+  return verdict_of_two(output, model, other);
 }
 
 int run_tensors(const Settings& settings, const Output& output, const Model& model) {
@@ -148,7 +186,10 @@ int run_tensors(const Settings& settings, const Output& output, const Model& mod
           : format == "csv" ? render_tensor_csv(model, settings.question)
                             : render_tensor_table(model, settings.question));
   output.json(document);
-  return has_errors(model.findings) ? kExitCheckFailed : kExitOk;
+  const Answer found = answer(model, settings.question);
+  const bool good = found.feasible() && !has_errors(model.findings);
+  if (format == "table" && !good) output.paint(verdict_line(model, found), Style::red);
+  return good ? kExitOk : kExitCheckFailed;
 }
 
 // Each engine's table, or with versions asked for, as those have them.

@@ -99,6 +99,12 @@ Plan make_plan(const ModuleTree& tree, const Layout& layout, const PlanOptions& 
   Plan plan;
   plan.layout = layout;
   plan.notes = options.remarks;
+  plan.counted_as_dtype = options.format.not_known;
+  if (!tree.towers.empty())
+    plan.notes.push_back(
+        "vision and audio parts are in no rank's bytes, and whether an engine refuses to cut their heads is "
+        "not looked "
+        "into");
   for (const EngineAt& engine : options.engines) {
     Ruling ruling = judge(engine, tree, layout, options);
     for (Refusal& refusal : ruling.refusals) plan.refusals.push_back(std::move(refusal));

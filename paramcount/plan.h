@@ -72,6 +72,7 @@ struct Plan {
   std::vector<Refusal> refusals;
   std::vector<std::string> notes;      // what engines do silently and rightly, padding, imbalance
   RankLoad load;                       // of the fullest rank
+  std::string counted_as_dtype;        // a quantization method whose bytes are not known, and so not counted
   std::vector<RankWeights> own_ranks;  // assay's, where it is asked about and refuses nothing (plan_ranks.h)
   std::uint64_t budget = 0;            // gpu_memory × usable
   std::uint64_t tokens_that_fit = 0;   // of KV cache in what the weights leave; 0 without gpu_memory

@@ -437,8 +437,13 @@ std::string verdict_line(const Model& model, const Answer& answer) {
     std::string who;
     for (const std::string& engine : engines) who += (who.empty() ? "" : ", ") + engine;
     if (!who.empty()) return fmt::format("infeasible: {} would refuse {}", who, answer.plan->layout.text());
-    return fmt::format("infeasible: {} does not fit: {} of {} a GPU", answer.plan->layout.text(),
-                       human_bytes(answer.plan->load.total()), human_bytes(answer.plan->budget));
+    const std::string counted =
+        answer.plan->counted_as_dtype.empty()
+            ? ""
+            : fmt::format(", if it were not quantized: what {} stores is not known, --weights FORM tells it",
+                          answer.plan->counted_as_dtype);
+    return fmt::format("infeasible: {} does not fit: {} of {} a GPU{}", answer.plan->layout.text(),
+                       human_bytes(answer.plan->load.total()), human_bytes(answer.plan->budget), counted);
   }
   std::string sum = fmt::format("{} parameters, {} activated a token", with_thousands(model.totals.total),
                                 with_thousands(model.totals.active));

@@ -50,7 +50,8 @@ struct WeightFormat {
   // Modules in forms of their own (ModelOpt's MIXED_PRECISION, compressed-tensors with several groups); what none of
   // them names is not quantized, and the fields above are those of the first. nullptr: one form for all.
   std::shared_ptr<const std::vector<MixedFormat>> mixed = {};
-  bool mixed_beside = false;  // ... but what none of them names is in the form above (MLX)
+  std::string not_known = {};  // the quantization method whose bytes nobody told; the fields are of the dtype
+  bool mixed_beside = false;   // ... but what none of them names is in the form above (MLX)
 
   static WeightFormat plain(std::string name, std::string title, std::uint64_t bytes);
   static WeightFormat in_blocks(std::string name, std::string title, std::uint64_t bits, std::uint64_t rows,

@@ -192,6 +192,58 @@ TEST(Paramcount, DiffNamesWhatOnlyOneHas) {
   EXPECT_TRUE(indexer);
 }
 
+// A plan that was asked for is answered, or refused: it was passed by without a word.
+TEST(Paramcount, NoPlanIsDropped) {
+  const std::string small = test::published_config("Qwen3-0.6B").string(),
+                    large = test::published_config("Qwen3-8B").string();
+  const auto both = assay({"paramcount", large, small, "--plan", "tp=7", "--gpu-memory", "1GB"});
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_NE(both.err.find("of one model"), std::string::npos) << both.err;
+  EXPECT_EQ(assay({"paramcount", large, small, "--tensors"}).exit_code, 2);
+  EXPECT_EQ(assay({"paramcount", large, "--plan", "tp=7", "--gpu-memory", "1GB", "--tensors"}).exit_code, 1);
+  EXPECT_EQ(assay({"paramcount", large, "--plan", "tp=8", "--tensors", "--format", "csv"}).exit_code, 0);
+}
+
+TEST(Paramcount, APlanSaysWhatItDoesNotLookInto) {
+  const std::string model = test::published_config("Qwen3-8B").string();
+  const auto at = [&](const char* context) {
+    return assay({"paramcount", model, "--plan", "tp=1", "--context", context}).out;
+  };
+  EXPECT_NE(at("131072").find("beyond max_position_embeddings 40960"), std::string::npos);
+  EXPECT_EQ(at("40960").find("beyond max_position_embeddings"), std::string::npos);
+  EXPECT_EQ(at("40960").find("no rank's bytes"), std::string::npos);
+  const std::string sees = test::published_config("gemma-3-4b-it").string();
+  EXPECT_NE(assay({"paramcount", sees, "--plan", "tp=2"}).out.find("in no rank's bytes"), std::string::npos);
+}
+
+TEST(Paramcount, BytesNobodyToldAreNoConfidentNo) {
+  const TempDir dir;
+  ParsedJson config = parse_json(test::read_file(test::published_config("Qwen3-8B")), "config.json");
+  config["quantization_config"] = {{"quant_method", "hqq"}};
+  test::write_file(dir / "config.json", config.dump());
+  const auto result = assay({"paramcount", dir / "config.json", "--plan", "tp=1", "--gpu-memory", "10GB"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.out.find("what hqq stores is not known, --weights FORM tells it"), std::string::npos)
+      << result.out;
+  EXPECT_EQ(assay({"paramcount", dir / "config.json", "--plan", "tp=1", "--gpu-memory", "10GB", "--weights",
+                   "int4-g128"})
+                .exit_code,
+            0);
+}
+
+TEST(Paramcount, TwoModelsOfWhichOneIsNotWholeAreNoZero) {
+  const TempDir dir;
+  const fs::path whole = test::source_dir() / "data/models/qwen3";
+  fs::create_directories(dir / "bad");
+  fs::copy(whole / "model.safetensors", dir / "bad/model.safetensors");
+  ParsedJson config = parse_json(test::read_file(whole / "config.json"), "config.json");
+  config["num_hidden_layers"] = config["num_hidden_layers"].get<int>() + 1;
+  test::write_file(dir / "bad/config.json", config.dump());
+  EXPECT_EQ(assay({"paramcount", dir / "bad", whole}).exit_code, 1);
+  EXPECT_EQ(assay({"paramcount", whole, dir / "bad"}).exit_code, 1);
+  EXPECT_EQ(assay({"paramcount", whole, whole}).exit_code, 0);
+}
+
 TEST(Paramcount, HostileConfigsAreOneLineAndExitTwo) {
   const TempDir dir;
   for (const char* text :

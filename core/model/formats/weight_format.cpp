@@ -199,6 +199,7 @@ WeightFormat configured_format(const ModelConfig& config) {
     format = otherwise;
     format->title += fmt::format("; what quantization method \"{}\" stores is not known",
                                  escape_for_terminal(quantization->method));
+    format->not_known = escape_for_terminal(quantization->method);
   }
   format->plain_bytes = otherwise.plain_bytes;
   std::vector<std::string> ignored = quantization->ignored;

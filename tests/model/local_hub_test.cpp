@@ -114,5 +114,16 @@ TEST(LocalHub, ExpertsThatAFamilyHasNotAreRefused) {
   EXPECT_EQ(refused(R"("num_local_experts": 4, "num_experts_per_tok": 2, "model_type": "phi-msft")"), "");
 }
 
+// As transformers saves any model since 5.24 whose layers differ ("1": {"intermediate_size": 32}).
+TEST(LayersOfTheirOwn, AreRefusedWhereAFamilyDoesNotReadThem) {
+  const std::string sizes =
+      R"("vocab_size": 90, "hidden_size": 48, "intermediate_size": 60, "num_hidden_layers": 4,
+      "num_attention_heads": 4)";
+  EXPECT_NO_THROW(tree_of("LlamaForCausalLM", sizes + R"(, "per_layer_config": {})"));
+  EXPECT_THROW(
+      tree_of("LlamaForCausalLM", sizes + R"(, "per_layer_config": {"1": {"intermediate_size": 32}})"),
+      Error);
+}
+
 }  // namespace
 }  // namespace assay

@@ -15,6 +15,10 @@ extern const Family kDoclingText;
 extern const Family kMoondream, kHymba, kBagel, kNemotronParse, kCosmos3, kCosmos3Edge, kM2m;
 // iquest_q1.cpp, alice_ai.cpp, small_hub.cpp
 extern const Family kIquestQ1, kAliceAi, kMinimind, kYuan2;
+// step3p5.cpp; nemotron_parse.cpp
+extern const Family kStep5, kNemotronParse35;
+// openmoe.cpp
+extern const Family kOpenmoe;
 // draft_kin.cpp
 extern const Family kEagle, kEagleQwen2, kDflash, kDspark;
 

@@ -291,6 +291,9 @@ constexpr const Family* kFamilies[] = {
     &kAliceAi,
     &kMinimind,
     &kYuan2,
+    &kStep5,
+    &kNemotronParse35,
+    &kOpenmoe,
 };
 
 // Edits that turn one name into the other, letter case aside.

@@ -1,11 +1,13 @@
 // MiMo-7B: Qwen2 with layers for multi-token prediction. MiMo-V2-Flash: windows in most layers, which have heads of
 // their own and sinks, values narrower than keys, DeepSeek-V3's experts, three dense layers for prediction.
+// V2.5 and V2-Omni: that with queries, keys and values in one matrix, eyes and ears.
 // Naive-N0.5-Flash: that with an indexer where a layer sees all, and nothing that predicts.
 #include "core/model/blocks.h"
 #include "core/model/families/all.h"
 #include "core/model/families/all_hub.h"
 #include "core/model/families/deepseek.h"
 #include "core/model/families/mixture_forward.h"
+#include "core/model/families/towers.h"
 
 namespace assay::families {
 namespace {
@@ -48,6 +50,10 @@ MimoHeads read_mimo_heads(ConfigReader& config, const Decoder& d) {
   k.full = d.attention();
   k.full.v_head_dim = config.size("v_head_dim", 128);
   k.full.qkv_bias = config.flag("attention_bias", false);
+  const std::string layout = config.text("attention_projection_layout", "split");
+  config.require(layout == "split" || layout == "fused_qkv",
+                 "attention_projection_layout: \"" + layout + "\" is neither split nor fused_qkv");
+  if (layout == "fused_qkv") k.full.fused = "qkv_proj";
   k.windowed = k.full;
   k.windowed.heads = config.size("swa_num_attention_heads", d.heads);
   k.windowed.kv_heads = config.size("swa_num_key_value_heads", Quantity(2) * d.kv_heads);
@@ -144,6 +150,7 @@ void describe_with_windows(ConfigReader& config, ModuleTree& tree, bool indexed)
 
 void describe_mimo_v2(ConfigReader& config, ModuleTree& tree) {
   describe_with_windows(config, tree, false);
+  add_mimo_towers(config, tree);
 }
 void describe_naive(ConfigReader& config, ModuleTree& tree) {
   describe_with_windows(config, tree, true);
@@ -151,16 +158,18 @@ void describe_naive(ConfigReader& config, ModuleTree& tree) {
 
 constexpr std::string_view kMimoArchitectures[] = {"MiMoForCausalLM"};
 constexpr std::string_view kMimoTypes[] = {"mimo"};
-constexpr std::string_view kMimoV2Architectures[] = {"MiMoV2FlashForCausalLM", "MiMoV2ForCausalLM"};
-constexpr std::string_view kMimoV2Types[] = {"mimo_v2_flash"};
+constexpr std::string_view kMimoV2Architectures[] = {"MiMoV2FlashForCausalLM", "MiMoV2ForCausalLM",
+                                                     "MiMoV2OmniForCausalLM"};
+constexpr std::string_view kMimoV2Types[] = {"mimo_v2_flash", "mimo_v2"};
 constexpr std::string_view kNaiveArchitectures[] = {"NaiveN05FlashForCausalLM"};
 constexpr std::string_view kNaiveTypes[] = {"naive_n05_flash"};
 
 }  // namespace
 
 const Family kMimo = {"mimo", "MiMo-7B", kMimoArchitectures, kMimoTypes, {}, describe_mimo, forward_mimo};
-const Family kMimoV2 = {"mimo_v2_flash",  "MiMo-V2-Flash", kMimoV2Architectures, kMimoV2Types, {},
-                        describe_mimo_v2, forward_mimo_v2};
+const Family kMimoV2 = {
+    "mimo_v2_flash", "MiMo-V2-Flash, V2.5, V2-Omni", kMimoV2Architectures, kMimoV2Types, {}, describe_mimo_v2,
+    forward_mimo_v2};
 const Family kNaiveN05 = {
     "naive_n05_flash", "Naive-N0.5-Flash", kNaiveArchitectures, kNaiveTypes, {}, describe_naive, nullptr};
 

@@ -50,11 +50,17 @@ constexpr Names kAndes[] = {"AndesVLForConditionalGeneration"}, kAndesTypes[] = 
 
 constexpr Names kStepVl[] = {"StepVLForConditionalGeneration"};
 constexpr Names kMossAudio[] = {"MossAudioModel"}, kMossAudioTypes[] = {"moss_audio"};
+constexpr Names kPanguVl[] = {"OpenPanguVLForConditionalGeneration"}, kPanguVlTypes[] = {"openpangu_vl"};
+constexpr Names kLogics[] = {"LogicsForConditionalGeneration"}, kLogicsTypes[] = {"logics"};
+constexpr Names kXgenMm[] = {"XGenMMModelForConditionalGeneration"}, kXgenMmTypes[] = {"xgenmm"};
 constexpr Names kIsaac[] = {"IsaacForConditionalGeneration"}, kIsaacTypes[] = {"isaac"};
 
 // The language models of those whose configs are flat, or name a type of their own.
 Names text_is_llama(const ModelConfig&) {
   return "llama";
+}
+Names text_is_pangu(const ModelConfig&) {
+  return "pangu_embedded";
 }
 Names text_is_qwen2(const ModelConfig&) {
   return "qwen2";
@@ -114,8 +120,12 @@ constexpr Sighted kOwnCode[] = {
     {"Step3-VL", kStepVl, {}, kAsAlone, kDocumentTies, add_step_vl},
     {"MOSS-Audio", kMossAudio, kMossAudioTypes, SightedNames::headless, ModelConfig::Tied::either,
      add_moss_audio, "", "", text_is_qwen3},
+    {"openPangu-VL", kPanguVl, kPanguVlTypes, kBehindModel, kDocumentTies, add_pangu_vl, "", "",
+     text_is_pangu},
+    {"Logics-Thinking", kLogics, kLogicsTypes, kAsAlone, kDocumentTies, add_logics, "", "", text_is_qwen3},
+    {"xGen-MM", kXgenMm, kXgenMmTypes, kBehindLlm, kDocumentTies, add_xgen_mm, "", "vlm.lang_model."},
     {"Isaac", kIsaac, kIsaacTypes, kAsAlone, kDocumentTies, add_isaac, "", "", text_is_qwen3},
-    {"Janus, DeepSeek-VL, as published", kJanusOwn, kJanusOwnTypes, kBehindLanguage, kDocumentTies,
+    {"Janus, JanusFlow, DeepSeek-VL, as published", kJanusOwn, kJanusOwnTypes, kBehindLanguage, kDocumentTies,
      add_janus_own},
     {.title = "Florence-2, as published",
      .architectures = kFlorence2Own,

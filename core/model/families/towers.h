@@ -61,5 +61,6 @@ void add_pixtral_vision(ConfigReader& config, ModuleTree& tree, const Quantity& 
 void add_eva_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden,
                     const Quantity& text_width);
 void add_step_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);  // Step 3.7
+void add_mimo_towers(ConfigReader& config, ModuleTree& tree);  // MiMo-V2.5, -V2-Omni; mimo_towers.cpp
 
 }  // namespace assay::families

@@ -17,6 +17,8 @@ extern const Family kMoondream, kHymba, kBagel, kNemotronParse, kCosmos3, kCosmo
 extern const Family kIquestQ1, kAliceAi, kMinimind, kYuan2;
 // step3p5.cpp; nemotron_parse.cpp
 extern const Family kStep5, kNemotronParse35;
+// encoder_decoders.cpp
+extern const Family kMarian, kPegasus, kBlenderbot, kBlenderbotSmall, kPlbart, kMvp;
 // openmoe.cpp
 extern const Family kOpenmoe;
 // draft_kin.cpp

@@ -294,6 +294,12 @@ constexpr const Family* kFamilies[] = {
     &kStep5,
     &kNemotronParse35,
     &kOpenmoe,
+    &kMarian,
+    &kPegasus,
+    &kBlenderbot,
+    &kBlenderbotSmall,
+    &kPlbart,
+    &kMvp,
 };
 
 // Edits that turn one name into the other, letter case aside.

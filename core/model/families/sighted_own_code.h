@@ -25,7 +25,13 @@ void add_step_vl(ConfigReader& document, ModuleTree& tree);
 void add_isaac(ConfigReader& document, ModuleTree& tree);
 void add_moss_audio(ConfigReader& document, ModuleTree& tree);
 void add_pangu_vl(ConfigReader& document, ModuleTree& tree);
-// sighted_xgen.cpp, sighted_convnext.cpp
+// sighted_nvila.cpp
+void add_nvila(ConfigReader& document, ModuleTree& tree);
+void add_nvila_lite(ConfigReader& document, ModuleTree& tree);
+void add_jet_vlm(ConfigReader& document, ModuleTree& tree);
+void add_points(ConfigReader& document, ModuleTree& tree);
+// sighted_ming.cpp, sighted_xgen.cpp, sighted_convnext.cpp
+void add_ming(ConfigReader& document, ModuleTree& tree);
 void add_xgen_mm(ConfigReader& document, ModuleTree& tree);
 void add_logics(ConfigReader& document, ModuleTree& tree);
 // janus_own.cpp, florence2.cpp: as their authors' own code saves them.

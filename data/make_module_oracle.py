@@ -68,7 +68,7 @@ def as_published(model, state):
     if kind in ("granite_speech", "granite_speech_plus"):  # what its batch norms have seen
         left_out = ("running_mean", "running_var", "num_batches_tracked")
         return {name: t for name, t in state.items() if not name.endswith(left_out)}
-    if kind in ("emu3", "fast_vlm", "cohere_asr"):  # what batch norms have seen
+    if kind in ("emu3", "fast_vlm", "cohere_asr", "canary"):  # what batch norms have seen
         left_out = ("running_mean", "running_var", "num_batches_tracked")
         state = {name: t for name, t in state.items() if not name.endswith(left_out)}
         # The release of Cohere's, which NeMo wrote, has no such prefix.

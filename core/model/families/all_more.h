@@ -19,6 +19,8 @@ extern const Family kIquestQ1, kAliceAi, kMinimind, kYuan2;
 extern const Family kStep5, kNemotronParse35;
 // encoder_decoders.cpp
 extern const Family kMarian, kPegasus, kBlenderbot, kBlenderbotSmall, kPlbart, kMvp;
+// chameleon.cpp, sound_writers.cpp
+extern const Family kChameleon, kMoonshine, kCanary;
 // openmoe.cpp
 extern const Family kOpenmoe;
 // draft_kin.cpp

@@ -300,6 +300,9 @@ constexpr const Family* kFamilies[] = {
     &kBlenderbotSmall,
     &kPlbart,
     &kMvp,
+    &kChameleon,
+    &kMoonshine,
+    &kCanary,
 };
 
 // Edits that turn one name into the other, letter case aside.

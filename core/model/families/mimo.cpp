@@ -44,6 +44,7 @@ void describe_mimo(ConfigReader& config, ModuleTree& tree) {
 
 struct MimoHeads {
   HeadAttention full, windowed;
+  bool fused = false;
 };
 MimoHeads read_mimo_heads(ConfigReader& config, const Decoder& d) {
   MimoHeads k;
@@ -53,7 +54,7 @@ MimoHeads read_mimo_heads(ConfigReader& config, const Decoder& d) {
   const std::string layout = config.text("attention_projection_layout", "split");
   config.require(layout == "split" || layout == "fused_qkv",
                  "attention_projection_layout: \"" + layout + "\" is neither split nor fused_qkv");
-  if (layout == "fused_qkv") k.full.fused = "qkv_proj";
+  k.fused = layout == "fused_qkv";
   k.windowed = k.full;
   k.windowed.heads = config.size("swa_num_attention_heads", d.heads);
   k.windowed.kv_heads = config.size("swa_num_key_value_heads", Quantity(2) * d.kv_heads);
@@ -64,6 +65,30 @@ MimoHeads read_mimo_heads(ConfigReader& config, const Decoder& d) {
   k.windowed.sinks = config.flag("add_swa_attention_sink_bias", true);
   k.full.sinks = config.flag("add_full_attention_sink_bias", false);
   return k;
+}
+
+// Queries, keys and values, which are narrower, in one matrix where `fused`.
+Module mimo_attention(const HeadAttention& a, bool fused) {
+  Module module = attention(a);
+  if (!fused) return module;
+  std::erase_if(module.tensors, [](const TensorSpec& spec) {
+    return spec.role == Role::q || spec.role == Role::k || spec.role == Role::v;
+  });
+  const Quantity q = a.heads * a.head_dim, k = a.kv_heads * a.head_dim, v = a.kv_heads * *a.v_head_dim;
+  const std::uint64_t heads = a.heads.value(), keys = a.kv_heads.value();
+  Module joined;
+  add_linear(
+      joined,
+      {.name = "qkv_proj",
+       .in = a.hidden,
+       .out = q + k + v,
+       .role = Role::qkv,
+       .part = Part::attention,
+       .partition = Partition::columns,
+       .members = {{Role::q, q.value(), heads}, {Role::k, k.value(), keys}, {Role::v, v.value(), keys}},
+       .bias = a.qkv_bias});
+  module.tensors.insert(module.tensors.begin(), joined.tensors.begin(), joined.tensors.end());
+  return module;
 }
 
 // hybrid_layer_pattern: 1 is a window; transformers writes layer_types, and takes every sixth layer and the first for
@@ -84,16 +109,17 @@ std::function<bool(std::uint64_t)> experts_in(ConfigReader& config, const Quanti
   return [](std::uint64_t i) { return i > 0; };
 }
 
-void add_prediction(ConfigReader& config, ModuleTree& tree, const Decoder& d, const HeadAttention& a,
+void add_prediction(ConfigReader& config, ModuleTree& tree, const Decoder& d, const MimoHeads& k,
                     std::uint64_t window, std::uint64_t class_default) {
   const std::uint64_t count = read_mtp_layers(config, class_default);
   if (count == 0) return;
   Module layer = layers("model.mtp.layers.{layer}", "multi-token prediction", all_layers(Quantity(count)));
   add_norm(layer, "input_layernorm", d.hidden, Role::input_norm);
   add_norm(layer, "pre_mlp_layernorm", d.hidden, Role::pre_feedforward_norm);
-  layer.children = {attention(a), gated_mlp(d.mlp()), mtp_own(d.hidden, {.final_norm = "final_layernorm"})};
+  layer.children = {mimo_attention(k.windowed, k.fused), gated_mlp(d.mlp()),
+                    mtp_own(d.hidden, {.final_norm = "final_layernorm"})};
   tree.mtp.push_back(std::move(layer));
-  tree.mtp_attention.push_back(geometry(a, layers_after(d.layers, count), window));
+  tree.mtp_attention.push_back(geometry(k.windowed, layers_after(d.layers, count), window));
 }
 
 // sliding_window_size counts the tokens before a query, sliding_window the query as well.
@@ -120,7 +146,7 @@ void describe_with_windows(ConfigReader& config, ModuleTree& tree, bool indexed)
   const std::uint64_t shared = config.optional_number("n_shared_experts").value_or(0);
   if (shared > 0) m.shared_width = Quantity("n_shared_experts", shared) * m.expert_width;
   const auto is_windowed = windows(config, d.layers), is_sparse = experts_in(config, d.layers);
-  Module sees_all = attention(k.full);
+  Module sees_all = mimo_attention(k.full, k.fused);
   std::optional<Indexer> index;
   if (indexed) {
     index = read_indexer(config, 16);
@@ -134,7 +160,7 @@ void describe_with_windows(ConfigReader& config, ModuleTree& tree, bool indexed)
       },
       [&](Module& layer, std::uint64_t i) {
         add_pre_norms(layer, d.hidden);
-        layer.children = {is_windowed(i) ? attention(k.windowed) : sees_all,
+        layer.children = {is_windowed(i) ? mimo_attention(k.windowed, k.fused) : sees_all,
                           is_sparse(i) ? mixture(m) : gated_mlp(d.mlp())};
       });
   add_frame(tree, d, groups);
@@ -145,7 +171,7 @@ void describe_with_windows(ConfigReader& config, ModuleTree& tree, bool indexed)
   if (!full.empty() && index) index->note(tree.attention.back());
   if (!windowed.empty()) tree.attention.push_back(geometry(k.windowed, windowed, window));
   // Of MiMo the repositories hold three, and no key of the config says so.
-  add_prediction(config, tree, d, k.windowed, window, indexed ? 0 : 3);
+  add_prediction(config, tree, d, k, window, indexed ? 0 : 3);
 }
 
 void describe_mimo_v2(ConfigReader& config, ModuleTree& tree) {

@@ -55,6 +55,8 @@ void add_nemotron_omni(ConfigReader& document, ModuleTree& tree);
 // sighted_2026.cpp
 void add_minicpm_v(ConfigReader& document, ModuleTree& tree);
 void add_ovis2(ConfigReader& document, ModuleTree& tree);
+// sighted_perception.cpp
+void add_perception(ConfigReader& document, ModuleTree& tree);
 // emu3_vq.cpp
 void add_emu3_vq(ConfigReader& document, ModuleTree& tree);
 // sighted_fastvit.cpp

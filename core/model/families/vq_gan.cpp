@@ -45,10 +45,26 @@ void add_level(Painter& painter, const VqGan& gan, const std::string& path, std:
   const Quantity out = gan.channels(level);
   for (std::uint64_t i = 0; i < blocks; ++i) {
     painter.residual_block(path + "." + gan.names.block + "." + std::to_string(i), i == 0 ? in : out, out);
-    if (gan.words_of_it && level + 1 == gan.multipliers.size())
+    if (gan.narrowest_attends && level + 1 == gan.multipliers.size())
       painter.attention(path + ".attn." + std::to_string(i), out);
   }
   if (!resampled.empty()) painter.convolve(path + "." + resampled + ".conv", out, out, 3);
+}
+
+void add_drawing(Painter& painter, const VqGan& gan) {
+  const VqNames& names = gan.names;
+  const std::size_t levels = gan.multipliers.size();
+  const Quantity narrow = gan.channels(levels - 1);
+  painter.convolve("decoder.conv_in", gan.latent, narrow, 3);
+  painter.middle("decoder.mid", names.middle, narrow);
+  for (std::size_t i = 0; i < levels; ++i) {  // from the narrowest
+    const std::size_t level = levels - 1 - i;
+    const std::size_t place = gan.words_of_it ? i : level;  // where it stands in the list
+    add_level(painter, gan, "decoder." + names.up + "." + std::to_string(place), gan.blocks + 1,
+              i == 0 ? narrow : gan.channels(level + 1), level, level > 0 ? "upsample" : "");
+  }
+  painter.norm("decoder.norm_out", gan.channels(0));
+  painter.convolve("decoder.conv_out", gan.channels(0), gan.out, 3);
 }
 
 }  // namespace
@@ -66,16 +82,7 @@ Module vq_gan(const VqGan& gan) {
   painter.middle("encoder.mid", names.middle, narrow);
   painter.norm("encoder.norm_out", narrow);
   painter.convolve("encoder.conv_out", narrow, Quantity(gan.doubled ? 2 : 1) * gan.latent, 3);
-  painter.convolve("decoder.conv_in", gan.latent, narrow, 3);
-  painter.middle("decoder.mid", names.middle, narrow);
-  for (std::size_t i = 0; i < levels; ++i) {  // from the narrowest
-    const std::size_t level = levels - 1 - i;
-    const std::size_t place = gan.words_of_it ? i : level;  // where it stands in the list
-    add_level(painter, gan, "decoder." + names.up + "." + std::to_string(place), gan.blocks + 1,
-              i == 0 ? narrow : gan.channels(level + 1), level, level > 0 ? "upsample" : "");
-  }
-  painter.norm("decoder.norm_out", gan.channels(0));
-  painter.convolve("decoder.conv_out", gan.channels(0), gan.out, 3);
+  if (gan.draws) add_drawing(painter, gan);
   if (!gan.words_of_it) return module;
   painter.convolve("quant_conv", gan.latent, gan.embedding, 1);
   painter.convolve("post_quant_conv", gan.embedding, gan.latent, 1);

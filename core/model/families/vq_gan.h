@@ -21,8 +21,9 @@ struct VqGan {
   std::vector<std::uint64_t> multipliers;
   std::uint64_t blocks;
   bool doubled;
-  bool words_of_it =
-      true;  // what it tells are words of a table; else numbers (a VAE), and its narrowest level attends to nothing
+  bool words_of_it = true;  // what it tells are words of a table; else numbers (a VAE)
+  bool narrowest_attends = words_of_it;
+  bool draws = true;  // false: there is no decoder
   Quantity channels(std::size_t level) const { return Quantity(multipliers[level]) * base; }
 };
 

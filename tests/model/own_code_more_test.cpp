@@ -223,6 +223,29 @@ TEST(OwnCodeMore, NvilaAndPoints) {
   expect_stored(points, "llm.lm_head.weight", {97, 48});
 }
 
+// SGLang 0.5.23's moss_vl.py.
+TEST(OwnCodeMore, MossVl) {
+  const ModuleTree tree = described(R"({"architectures": ["MossVLForConditionalGeneration"], "text_config":
+      {"vocab_size": 97, "hidden_size": 48, "intermediate_size": 112, "num_hidden_layers": 4,
+      "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 10, "attention_bias": false,
+      "cross_attention_layers": [1, 3]}, "vision_config": {"depth": 2, "hidden_size": 40, "intermediate_size": 90,
+      "num_heads": 4, "patch_size": 14, "temporal_patch_size": 1, "in_channels": 3, "spatial_merge_size": 2,
+      "num_position_embeddings": 25, "out_hidden_size": 48, "deepstack_visual_indexes": [0, 1]}})");
+  expect_stored(tree, "model.language_model.layers.1.cross_attn.k_proj.weight", {20, 48});
+  expect_stored(tree, "model.language_model.layers.3.cross_attn_mlp_gate", {1});
+  expect_stored(tree, "model.language_model.layers.2.self_attn.q_norm.weight", {10});
+  EXPECT_FALSE(TensorLookup(tree).find("model.language_model.layers.1.self_attn.q_proj.weight").has_value());
+  expect_stored(tree, "model.visual.merger.norms.2.bias", {40});
+  expect_stored(tree, "model.visual.merger.linear_fc2.weight", {48, 3 * 4 * 40});
+  expect_stored(tree, "model.separator_token", {48});
+  expect_stored(tree, "lm_head.weight", {97, 48});
+  std::size_t cached = 0;
+  for (const AttentionGeometry& g : tree.attention)
+    if (g.cached) cached += g.layers.size();
+  EXPECT_EQ(cached, 2U);
+  expect_refused(R"({"architectures": ["MossVLForConditionalGeneration"]})", "vocab_size");
+}
+
 // README of jingyaogong/minimind: 104M, 145M and 26M; of IEIT-Yuan/Yuan2.0-M32: 40B.
 TEST(OwnCodeMore, RoundedTotals) {
   const auto millions = [](const std::string& config) {

@@ -21,8 +21,8 @@ extern const Family kStep5, kNemotronParse35;
 extern const Family kMarian, kPegasus, kBlenderbot, kBlenderbotSmall, kPlbart, kMvp;
 // chameleon.cpp, sound_writers.cpp
 extern const Family kChameleon, kMoonshine, kCanary;
-// openmoe.cpp
-extern const Family kOpenmoe;
+// openmoe.cpp, moss_vl.cpp
+extern const Family kOpenmoe, kMossVl;
 // draft_kin.cpp
 extern const Family kEagle, kEagleQwen2, kDflash, kDspark;
 

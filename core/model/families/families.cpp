@@ -303,6 +303,7 @@ constexpr const Family* kFamilies[] = {
     &kChameleon,
     &kMoonshine,
     &kCanary,
+    &kMossVl,
 };
 
 // Edits that turn one name into the other, letter case aside.

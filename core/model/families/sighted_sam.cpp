@@ -88,7 +88,7 @@ Module sam_tower(const Sam& sam, std::string path, const SamNames& names = {}) {
   return tower;
 }
 
-constexpr SamNames kOwnNames{"patch_embed.proj", "blocks.{layer}", "norm1", "norm2", true};
+constexpr SamNames kSamOwnNames{"patch_embed.proj", "blocks.{layer}", "norm1", "norm2", true};
 
 }  // namespace
 
@@ -101,7 +101,7 @@ void add_counted_neck(Tower into, const std::string& path, const Quantity& in, c
 
 Module deep_sam_tower(ConfigReader& sam, std::string path) {
   return sam_tower(read_sam(sam, Quantity(4) * sam.size("hidden_size|width", 768)), std::move(path),
-                   kOwnNames);
+                   kSamOwnNames);
 }
 
 Module sam_of_sizes(const OwnSam& of, std::string path) {
@@ -119,7 +119,7 @@ Module sam_of_sizes(const OwnSam& of, std::string path) {
                 true,
                 14,
                 {quarter - 1, 2 * quarter - 1, 3 * quarter - 1, 4 * quarter - 1}};
-  return sam_tower(sam, std::move(path), kOwnNames);
+  return sam_tower(sam, std::move(path), kSamOwnNames);
 }
 
 void add_got_ocr2(ConfigReader& document, ModuleTree& tree) {

@@ -12,7 +12,7 @@ using namespace blocks;
 
 namespace {
 
-constexpr std::uint64_t kNewTokens = 3;
+constexpr std::uint64_t kRowsOfNewTokens = 3;
 
 Module perceiver(ConfigReader& tokenizer, const Quantity& out) {
   constexpr std::uint64_t kDepth = 6, kInner = 16 * 96;
@@ -53,9 +53,9 @@ void add_xgen_mm(ConfigReader& document, ModuleTree& tree) {
   const Quantity vocabulary("vocab_size", tree.vocabulary);
   Module rest{"vlm.lang_model", "rows of new tokens", {}, {}, {}};
   Tower(rest, Part::projector)
-      .tensor("model.embed_tokens.additional_embedding.weight", {kNewTokens, width})
+      .tensor("model.embed_tokens.additional_embedding.weight", {kRowsOfNewTokens, width})
       .tensor("lm_head.bias", {vocabulary})
-      .matrix("lm_head.additional_fc", width, kNewTokens, true);
+      .matrix("lm_head.additional_fc", width, kRowsOfNewTokens, true);
   add_tower(tree, std::move(rest));
 }
 

@@ -69,7 +69,8 @@ void describe_ling(ConfigReader& config, ModuleTree& tree, const LingClass& of_c
   m.shared_bias = mlp.bias = config.flag("use_bias", false);
   Module moe = mixture(m);
   if (config.flag("multi_gate", false)) {  // Ming: what is seen and heard is scored apart
-    for (const char* router : {"image_gate", "audio_gate"}) add_router(moe, router, d.hidden, m.experts.count);
+    for (const char* router : {"image_gate", "audio_gate"})
+      add_router(moe, router, d.hidden, m.experts.count);
   }
   const std::uint64_t dense_first = config.number("first_k_dense_replace", of_class.dense_first);
   const auto groups = group_layers(

@@ -194,15 +194,14 @@ void describe_m2m(ConfigReader& config, ModuleTree& tree) {
 }
 void describe_marian(ConfigReader& config, ModuleTree& tree) {
   const Quantity read = config.size("vocab_size", 58101);
-  config.require(config.flag("share_encoder_decoder_embeddings", true) &&
-                     config.size("decoder_vocab_size", read).value() == read.value(),
-                 "share_encoder_decoder_embeddings is false, or decoder_vocab_size differs: tables for each side "
-                 "are not described");
-  describe_bart_of(config, tree,
-                   {.vocabulary = 58101,
-                    .tables = BartClass::Places::sines,
-                    .offset = 0,
-                    .normed_tables = false});
+  config.require(
+      config.flag("share_encoder_decoder_embeddings", true) &&
+          config.size("decoder_vocab_size", read).value() == read.value(),
+      "share_encoder_decoder_embeddings is false, or decoder_vocab_size differs: tables for each side "
+      "are not described");
+  describe_bart_of(
+      config, tree,
+      {.vocabulary = 58101, .tables = BartClass::Places::sines, .offset = 0, .normed_tables = false});
 }
 void describe_pegasus(ConfigReader& config, ModuleTree& tree) {
   describe_bart_of(
@@ -227,9 +226,8 @@ void describe_blenderbot_small(ConfigReader& config, ModuleTree& tree) {
                    {.hidden = 512, .wide = 2048, .read = 8, .written = 8, .places = 512, .offset = 0});
 }
 void describe_plbart(ConfigReader& config, ModuleTree& tree) {
-  describe_bart_of(
-      config, tree,
-      {.vocabulary = 50005, .hidden = 768, .wide = 3072, .read = 6, .written = 6, .heads = 12});
+  describe_bart_of(config, tree,
+                   {.vocabulary = 50005, .hidden = 768, .wide = 3072, .read = 6, .written = 6, .heads = 12});
 }
 void describe_mvp(ConfigReader& config, ModuleTree& tree) {
   config.require(!config.flag("use_prompt", false), "use_prompt is true: MVP with prompts is not described");
@@ -243,8 +241,8 @@ constexpr std::string_view kT5Architectures[] = {"T5ForConditionalGeneration"}, 
                            kMbartArchitectures[] = {"MBartForConditionalGeneration"},
                            kMbartTypes[] = {"mbart"},
                            kM2mArchitectures[] = {"M2M100ForConditionalGeneration"},
-                           kM2mTypes[] = {"m2m_100"},
-                           kMarianArchitectures[] = {"MarianMTModel"}, kMarianTypes[] = {"marian"},
+                           kM2mTypes[] = {"m2m_100"}, kMarianArchitectures[] = {"MarianMTModel"},
+                           kMarianTypes[] = {"marian"},
                            kPegasusArchitectures[] = {"PegasusForConditionalGeneration"},
                            kPegasusTypes[] = {"pegasus"},
                            kBlenderbotArchitectures[] = {"BlenderbotForConditionalGeneration"},
@@ -252,8 +250,8 @@ constexpr std::string_view kT5Architectures[] = {"T5ForConditionalGeneration"}, 
                            kBlenderbotSmallArchitectures[] = {"BlenderbotSmallForConditionalGeneration"},
                            kBlenderbotSmallTypes[] = {"blenderbot-small"},
                            kPlbartArchitectures[] = {"PLBartForConditionalGeneration"},
-                           kPlbartTypes[] = {"plbart"},
-                           kMvpArchitectures[] = {"MvpForConditionalGeneration"}, kMvpTypes[] = {"mvp"};
+                           kPlbartTypes[] = {"plbart"}, kMvpArchitectures[] = {"MvpForConditionalGeneration"},
+                           kMvpTypes[] = {"mvp"};
 
 }  // namespace
 
@@ -265,10 +263,10 @@ const Family kMbart = {"mbart", "mBART", kMbartArchitectures, kMbartTypes, {}, d
 const Family kM2m = {"m2m_100", "M2M-100, NLLB-200", kM2mArchitectures, kM2mTypes, {}, describe_m2m};
 const Family kMarian = {"marian", "Marian, OPUS-MT", kMarianArchitectures, kMarianTypes, {}, describe_marian};
 const Family kPegasus = {"pegasus", "Pegasus", kPegasusArchitectures, kPegasusTypes, {}, describe_pegasus};
-const Family kBlenderbot = {
-    "blenderbot", "Blenderbot", kBlenderbotArchitectures, kBlenderbotTypes, {}, describe_blenderbot};
+const Family kBlenderbot = {"blenderbot",     "Blenderbot", kBlenderbotArchitectures,
+                            kBlenderbotTypes, {},           describe_blenderbot};
 const Family kBlenderbotSmall = {
-    "blenderbot_small",     "Blenderbot (small)", kBlenderbotSmallArchitectures, kBlenderbotSmallTypes, {},
+    "blenderbot_small",       "Blenderbot (small)", kBlenderbotSmallArchitectures, kBlenderbotSmallTypes, {},
     describe_blenderbot_small};
 const Family kPlbart = {"plbart", "PLBART", kPlbartArchitectures, kPlbartTypes, {}, describe_plbart};
 const Family kMvp = {"mvp", "MVP", kMvpArchitectures, kMvpTypes, {}, describe_mvp};

@@ -26,11 +26,13 @@ void fill_own_sanm(Module& layer, const Quantity& in, const Quantity& width, con
 }
 
 Module own_sanm(ConfigReader& sanm) {
-  const Quantity in = sanm.size("input_size"), width = sanm.size("output_size"), wide = sanm.size("linear_units");
+  const Quantity in = sanm.size("input_size"), width = sanm.size("output_size"),
+                 wide = sanm.size("linear_units");
   const Quantity kernel = sanm.size("kernel_size");
-  sanm.require(sanm.text("input_layer", "") == "pe" && sanm.text("selfattention_layer_type", "") == "sanm" &&
-                   sanm.flag("normalize_before", true),
-               "input_layer, selfattention_layer_type or normalize_before: SAN-M is described with pe, sanm, true");
+  sanm.require(
+      sanm.text("input_layer", "") == "pe" && sanm.text("selfattention_layer_type", "") == "sanm" &&
+          sanm.flag("normalize_before", true),
+      "input_layer, selfattention_layer_type or normalize_before: SAN-M is described with pe, sanm, true");
   sanm.size("num_blocks");  // required
   const std::uint64_t depth = read_layers(sanm, "num_blocks", 1).value();
   Module tower{"audio", "encoder of sound (SAN-M)", {}, {}, {}};
@@ -47,14 +49,17 @@ Module own_sanm(ConfigReader& sanm) {
 
 // mlp_depth matrices with an activation between each two.
 void add_ming_matrices(Tower& into, std::uint64_t depth, std::uint64_t first, const Quantity& width) {
-  for (std::uint64_t i = 0; i + 1 < depth; ++i) into.matrix(std::to_string(first + 2 * i), width, width, true);
+  for (std::uint64_t i = 0; i + 1 < depth; ++i)
+    into.matrix(std::to_string(first + 2 * i), width, width, true);
 }
 
 void add_ming_ears(ConfigReader& document, ModuleTree& tree, std::uint64_t depth) {
   TowerConfig audio(document, tree, "audio_config");
   if (!audio) return;
   TowerConfig sanm(*audio, tree, "audio_encoder_config_sanm");
-  if (!sanm) return tree.not_counted.push_back({"the encoder of sound and its projector, which are no SAN-M", std::nullopt});
+  if (!sanm)
+    return tree.not_counted.push_back(
+        {"the encoder of sound and its projector, which are no SAN-M", std::nullopt});
   add_tower(tree, own_sanm(*sanm));
   const Quantity out = text_width(tree);
   Module projector{"linear_proj_audio", "projector", {}, {}, {}};

@@ -19,7 +19,10 @@ void add_joined(ConfigReader& document, ModuleTree& tree, const Quantity& seen) 
   tree.aliases.push_back({"vision_tower.vision_model.", "vision_tower."});
   const Quantity joined = Quantity(4) * seen, out = text_width(tree);
   Module projector{"mm_projector.layers", "projector", {}, {}, {}};
-  Tower(projector, Part::projector).norm("1", joined, true).matrix("2", joined, out, true).matrix("4", out, out, true);
+  Tower(projector, Part::projector)
+      .norm("1", joined, true)
+      .matrix("2", joined, out, true)
+      .matrix("4", out, out, true);
   add_tower(tree, std::move(projector));
 }
 
@@ -38,7 +41,8 @@ void add_nvila_lite(ConfigReader& document, ModuleTree& tree) {
   document.require(static_cast<bool>(vision), "vision_config is missing");
   if (!add_encoder(*vision, tree, "vision_tower.vision_model", "siglip_vision_model")) return;
   tree.aliases.push_back({"vision_tower.vision_model.", "vision_tower."});
-  const Quantity seen = 1152, joined = Quantity(9) * seen, between = Quantity(3) * seen, out = text_width(tree);
+  const Quantity seen = 1152, joined = Quantity(9) * seen, between = Quantity(3) * seen,
+                 out = text_width(tree);
   Module projector{"mm_projector.layers", "projector", {}, {}, {}};
   Tower(projector, Part::projector)
       .norm("1", joined, true)

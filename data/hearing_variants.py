@@ -241,4 +241,10 @@ def make_hearing(draw, decoder, flags):
         "bart": ("BartForConditionalGeneration", bart),
         "mbart": ("MBartForConditionalGeneration", bart),
         "m2m_100": ("M2M100ForConditionalGeneration", bart),
+        "marian": ("MarianMTModel", bart),
+        "pegasus": ("PegasusForConditionalGeneration", bart),
+        "blenderbot": ("BlenderbotForConditionalGeneration", bart),
+        "blenderbot-small": ("BlenderbotSmallForConditionalGeneration", bart),
+        "plbart": ("PLBartForConditionalGeneration", bart),
+        "mvp": ("MvpForConditionalGeneration", bart),
     }

@@ -68,7 +68,7 @@ def as_published(model, state):
     if kind in ("granite_speech", "granite_speech_plus"):  # what its batch norms have seen
         left_out = ("running_mean", "running_var", "num_batches_tracked")
         return {name: t for name, t in state.items() if not name.endswith(left_out)}
-    if kind in ("emu3", "fast_vlm", "cohere_asr"):  # what batch norms have seen
+    if kind in ("emu3", "fast_vlm", "cohere_asr", "canary"):  # what batch norms have seen
         left_out = ("running_mean", "running_var", "num_batches_tracked")
         state = {name: t for name, t in state.items() if not name.endswith(left_out)}
         # The release of Cohere's, which NeMo wrote, has no such prefix.
@@ -78,7 +78,9 @@ def as_published(model, state):
     if kind == "florence2":  # sines, and zeros that are added to logits
         left_out = ("pos_idx_to_embed", "final_logits_bias")
         return {name: t for name, t in state.items() if not name.endswith(left_out)}
-    if kind in ("bart", "mbart"):  # zeros that are added to logits
+    if kind in ("marian", "pegasus"):  # sines
+        state = {name: t for name, t in state.items() if not name.endswith("embed_positions.weight")}
+    if kind in ("bart", "mbart", "marian", "pegasus", "blenderbot", "blenderbot-small", "plbart", "mvp"):  # zeros that are added to logits
         return {name: t for name, t in state.items() if name != "final_logits_bias"}
     if kind == "olmo_hybrid":
         return as_olmo_hybrid(model.config, state)

@@ -3,7 +3,9 @@
 
     data/make_own_code_oracle.py CODE data/fixtures/own_code_configs
 
-CODE is a folder with what its authors published on GitHub: Janus (deepseek-ai/Janus), moondream (vikhyat/moondream), Bagel
+CODE is a folder with what its authors published on GitHub: Janus (deepseek-ai/Janus), DeepSeek-VL (deepseek-ai/DeepSeek-VL),
+minimind2 and minimind2-lm (jingyaogong/minimind at 151fdf7 and 399d526), Yuan-M32 (yuan_moe_hf_model.py of
+IEIT-Yuan/Yuan2.0-M32), moondream (vikhyat/moondream), Bagel
 (ByteDance-Seed/Bagel), minimind (jingyaogong/minimind), FireRedASR (FireRedTeam/FireRedASR), Yuan (examples/yuan of
 IEIT-Yuan/Yuan-2.0), and the files beside the weights of Florence-2 (microsoft/Florence-2-large), Hymba
 (nvidia/Hymba-1.5B-Base) and AndesVL (OPPOer/AndesVL-0_6B-Instruct). The models are built on the meta device; what the code imports and a constructor does not need
@@ -81,6 +83,75 @@ def on_meta(build):
             return build()
     finally:
         torch.linspace = linspace
+
+
+def deepseek(code, document):
+    """Janus and what DeepSeek published under the same class."""
+    if "vision_und_enc_config" in document:
+        return janus_flow(code, document)
+    return janus(code, document) if "gen_vision_config" in document else deepseek_vl(code, document)
+
+
+def without_registering():
+    """Its configuration classes are none that newer releases take."""
+    transformers.configuration_utils.PretrainedConfig = type("PretrainedConfig", (), {})
+    transformers.AutoConfig.register = transformers.AutoModelForCausalLM.register = lambda *a: None
+
+
+def put_together(document, parts):
+    """`parts` makes the modules beside the language model."""
+    model = torch.nn.Module()
+
+    def build():
+        made = {**parts(), "language_model": LlamaForCausalLM(LlamaConfig(**document["language_config"]))}
+        for name, part in made.items():
+            setattr(model, name, part)
+        return model
+    return on_meta(build)
+
+
+def deepseek_vl(code, document):
+    put_aside("einops")
+    sys.modules["attrdict"] = types.SimpleNamespace(AttrDict=AttrDict)
+    package("deepseek_vl", code / "DeepSeek-VL" / "deepseek_vl")
+    package("deepseek_vl.models", code / "DeepSeek-VL" / "deepseek_vl" / "models")
+    without_registering()
+    vlm = importlib.import_module("deepseek_vl.models.modeling_vlm")
+    vision, aligner = document["vision_config"], document["aligner_config"]
+    return put_together(document, lambda: {
+        "vision_model": vlm.model_name_to_cls(vision["cls"])(**vision["params"]),
+        "aligner": vlm.model_name_to_cls(aligner["cls"])(AttrDict(aligner["params"]))})
+
+
+class TimestepEmbedding(torch.nn.Module):
+    """As the library diffusers has it."""
+
+    def __init__(self, channels, width, sample_proj_bias=True):
+        super().__init__()
+        self.linear_1 = torch.nn.Linear(channels, width, sample_proj_bias)
+        self.linear_2 = torch.nn.Linear(width, width, sample_proj_bias)
+
+
+def janus_flow(code, document):
+    put_aside("einops", "diffusers", "diffusers.models", "diffusers.models.embeddings")
+    sys.modules["diffusers.models.embeddings"].TimestepEmbedding = TimestepEmbedding
+    sys.modules["diffusers.models.embeddings"].Timesteps = lambda *a, **k: torch.nn.Identity()
+    sys.modules["attrdict"] = types.SimpleNamespace(AttrDict=AttrDict)
+    for part in ("janus", "janus.janusflow", "janus.janusflow.models"):
+        package(part, code / "Janus" / part.replace(".", "/"))
+    norm = transformers.models.llama.modeling_llama.LlamaRMSNorm
+    without_registering()
+    vlm = importlib.import_module("janus.janusflow.models.modeling_vlm")
+    part = lambda key: vlm.model_name_to_cls(document[key]["cls"])(**document[key]["params"])  # noqa: E731
+    return put_together(document, lambda: {  # widths as MultiModalityCausalLM's constructor writes them
+        "vision_und_enc_model": part("vision_und_enc_config"),
+        "vision_und_enc_aligner": torch.nn.Linear(1024, 2048),
+        "beg_of_und_embed": torch.nn.Parameter(torch.zeros(1, 2048)),
+        "vision_gen_enc_model": part("vision_gen_enc_config"),
+        "vision_gen_enc_aligner": torch.nn.Linear(768, 2048),
+        "vision_gen_dec_model": part("vision_gen_dec_config"),
+        "vision_gen_dec_aligner_norm": norm(2048),
+        "vision_gen_dec_aligner": torch.nn.Linear(2048, 768)})
 
 
 def janus(code, document):
@@ -200,17 +271,39 @@ def hymba(code, document):
     return model
 
 
+def minimind_lm(code, document):
+    package("minimind", code / "minimind2-lm")
+    own = importlib.import_module("minimind.model")
+    own.precompute_pos_cis = lambda *a, **k: torch.zeros(1)
+    return on_meta(lambda: own.MiniMindLM(own.LMConfig(**document)))
+
+
 def minimind(code, document):
-    package("minimind", code / "minimind" / "model")
+    package("minimind", code / ("minimind2" if "n_routed_experts" in document else "minimind") / "model")
     own = importlib.import_module("minimind.model_minimind")
     config = own.MiniMindConfig(**document)
     model = on_meta(lambda: own.MiniMindForCausalLM(config))
-    if config.tie_word_embeddings:
+    if getattr(config, "tie_word_embeddings", True):  # the second's class always ties
         model.lm_head.weight = model.model.embed_tokens.weight
     return model
 
 
+def yuan_moe(code, document):
+    put_aside("einops", "flash_attn")
+    kind = types.ModuleType("yuan.configuration_yuan")
+    kind.YuanConfig = transformers.PretrainedConfig
+    package("yuan", code / "Yuan-M32")
+    sys.modules[kind.__name__] = kind
+    fill_in("transformers.utils", "transformers.generation.utils", "transformers.generation.logits_process")
+    own = importlib.import_module("yuan.yuan_moe_hf_model")
+    own.YuanRotaryEmbedding = lambda *a, **k: torch.nn.Identity()
+    own.YuanPreTrainedModel.post_init = lambda self: None
+    return on_meta(lambda: own.YuanForCausalLM(transformers.PretrainedConfig(**document)))
+
+
 def yuan(code, document):
+    if "moe_config" in document:
+        return yuan_moe(code, document)
     put_aside("einops")
     kind = types.ModuleType("configuration_yuan")
     kind.YuanConfig = transformers.PretrainedConfig
@@ -263,7 +356,7 @@ def fire_red(code, document):
 
 
 BUILDERS = {"AndesVLForConditionalGeneration": andes, "MiniMindForCausalLM": minimind, "YuanForCausalLM": yuan, "FireRedASR2ForConditionalGeneration": fire_red,
-            "BagelForConditionalGeneration": bagel, "HymbaForCausalLM": hymba, "MultiModalityCausalLM": janus, "Florence2ForConditionalGeneration": florence2, "HfMoondream": moondream}
+            "BagelForConditionalGeneration": bagel, "HymbaForCausalLM": hymba, "MultiModalityCausalLM": deepseek, "MiniMindLM": minimind_lm, "Florence2ForConditionalGeneration": florence2, "HfMoondream": moondream}
 
 
 def checkpoint_tensors(model):

@@ -100,14 +100,50 @@ def make_more(draw, decoder, flags):
         config = {"text_config": language, "vision_config": vision, "tie_word_embeddings": chance()}
         return flags(config, "multimodal_projector_bias")
 
-    def cohere_asr():
+    def parakeet():
         heads = draw.choice([1, 2, 4])
         hears = {"model_type": "parakeet_encoder", "hidden_size": 8 * heads, "num_attention_heads": heads}
         hears.update(num_hidden_layers=draw.randint(1, 3), intermediate_size=draw.randint(5, 40))
         hears.update(num_mel_bins=8 * draw.randint(1, 4), subsampling_conv_channels=draw.randint(3, 9))
-        hears = flags({**hears, "conv_kernel_size": 2 * draw.randint(1, 4) + 1}, "attention_bias", "convolution_bias")
+        return flags({**hears, "conv_kernel_size": 2 * draw.randint(1, 4) + 1}, "attention_bias", "convolution_bias")
+
+    def cohere_asr():
         writes = {**decoder(), "max_position_embeddings": draw.randint(5, 40)}
-        return {**flags(writes, "attention_bias"), "encoder_config": hears}
+        return {**flags(writes, "attention_bias"), "encoder_config": parakeet()}
+
+    def canary():
+        hears, heads = parakeet(), draw.choice([1, 2, 4])
+        writes = {**decoder(head_dim=False), "hidden_size": hears["hidden_size"], "num_attention_heads": heads}
+        writes.update(num_key_value_heads=heads, head_dim=draw.choice([4, 6, 8]))
+        tied = writes.pop("tie_word_embeddings")
+        writes = flags(writes, "attention_bias")
+        config = {"vocab_size": writes["vocab_size"], "encoder_config": hears, "decoder_config": writes}
+        return {**config, "pad_token_id": 2, "tie_word_embeddings": tied}
+
+    def moonshine():  # heads of both sides are equal: the class mixes them up
+        language = decoder(head_dim=False, layers="decoder_num_hidden_layers")
+        heads, keys = language.pop("num_attention_heads"), language.pop("num_key_value_heads")
+        for side in ("encoder", "decoder"):
+            language.update({f"{side}_num_attention_heads": heads, f"{side}_num_key_value_heads": keys})
+        return flags({**language, "encoder_num_hidden_layers": draw.randint(1, 4)}, "attention_bias")
+
+    def chameleon():
+        words = {"base_channels": 32, "channel_multiplier": [draw.randint(1, 3) for _ in range(draw.randint(1, 4))]}
+        words.update(embed_dim=draw.randint(3, 20), latent_channels=draw.randint(3, 20))
+        words.update(num_embeddings=draw.randint(9, 40), num_res_blocks=draw.randint(1, 3), in_channels=draw.randint(1, 3))
+        config = {**decoder(head_dim=False), "vq_config": flags(words, "double_latent")}
+        return flags({**config, "vocabulary_map": {"<image>": 5}}, "attention_bias", "mlp_bias", "swin_norm")
+
+    def perception_lm():
+        language = {**decoder(), "model_type": "llama"}
+        tied = language.pop("tie_word_embeddings")
+        name, width, patch = draw.choice([("core_base_patch16_224", 768, 16), ("core_large_patch14_336", 1024, 14),
+                                          ("core_gigantic_patch14_448", 1536, 14), ("lang_large_patch14_448", 1024, 14)])
+        side = draw.randint(2, 5)
+        args = {"embed_dim": width, "img_size": [side * patch] * 2, "depth": draw.randint(1, 2), "global_pool": ""}
+        args.update(use_post_transformer_norm=False, init_values=0.1, ref_feat_shape=[side, side])
+        vision = {"model_type": "timm_wrapper", "architecture": f"vit_pe_{name}", "model_args": args}
+        return {"text_config": language, "vision_config": vision, "tie_word_embeddings": tied}
 
     def omni_talker():
         """Qwen2.5-Omni whole; what makes sound of the talker's words is left out of both sides."""
@@ -126,6 +162,10 @@ def make_more(draw, decoder, flags):
         "emu3": ("Emu3ForConditionalGeneration", emu3),
         "fast_vlm": ("FastVlmForConditionalGeneration", fast_vlm),
         "cohere_asr": ("CohereAsrForConditionalGeneration", cohere_asr),
+        "canary": ("CanaryForConditionalGeneration", canary),
+        "moonshine": ("MoonshineForConditionalGeneration", moonshine),
+        "chameleon": ("ChameleonForConditionalGeneration", chameleon),
+        "perception_lm": ("PerceptionLMForConditionalGeneration", perception_lm),
         "t5gemma": ("T5GemmaForConditionalGeneration", t5gemma),
         "t5gemma2": ("T5Gemma2ForConditionalGeneration", t5gemma2),
         "kosmos-2": ("Kosmos2ForConditionalGeneration", kosmos_2),

@@ -9,12 +9,26 @@
 
 #include "core/formats/json.h"
 #include "core/model/module_tree.h"
+#include "core/system/error.h"
 
 namespace assay::test {
 
 inline ModelConfig config_of(const std::string& architecture, const std::string& keys) {
   const std::string text = fmt::format(R"({{"architectures": ["{}"], {}}})", architecture, keys);
   return ModelConfig::from_json(parse_json(text, "config.json"), "config.json");
+}
+
+inline ModuleTree described(const std::string& config) {
+  return describe(ModelConfig::from_json(parse_json(config, "config.json"), "config.json"));
+}
+
+inline void expect_refused(const std::string& config, const std::string& why) {
+  try {
+    described(config);
+    ADD_FAILURE() << "described: " << config;
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
+  }
 }
 
 inline ModuleTree tree_of(const std::string& architecture, const std::string& keys) {

@@ -15,6 +15,14 @@ extern const Family kDoclingText;
 extern const Family kMoondream, kHymba, kBagel, kNemotronParse, kCosmos3, kCosmos3Edge, kM2m;
 // iquest_q1.cpp, alice_ai.cpp, small_hub.cpp
 extern const Family kIquestQ1, kAliceAi, kMinimind, kYuan2;
+// step3p5.cpp; nemotron_parse.cpp
+extern const Family kStep5, kNemotronParse35;
+// encoder_decoders.cpp
+extern const Family kMarian, kPegasus, kBlenderbot, kBlenderbotSmall, kPlbart, kMvp;
+// chameleon.cpp, sound_writers.cpp
+extern const Family kChameleon, kMoonshine, kCanary;
+// openmoe.cpp, moss_vl.cpp
+extern const Family kOpenmoe, kMossVl;
 // draft_kin.cpp
 extern const Family kEagle, kEagleQwen2, kDflash, kDspark;
 

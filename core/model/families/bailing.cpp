@@ -67,13 +67,18 @@ void describe_ling(ConfigReader& config, ModuleTree& tree, const LingClass& of_c
     m.correction = "gate.expert_bias";
   GatedMlp mlp = d.mlp();
   m.shared_bias = mlp.bias = config.flag("use_bias", false);
+  Module moe = mixture(m);
+  if (config.flag("multi_gate", false)) {  // Ming: what is seen and heard is scored apart
+    for (const char* router : {"image_gate", "audio_gate"})
+      add_router(moe, router, d.hidden, m.experts.count);
+  }
   const std::uint64_t dense_first = config.number("first_k_dense_replace", of_class.dense_first);
   const auto groups = group_layers(
       "model.layers.{layer}", d.layers,
       [&](std::uint64_t i) { return i < dense_first ? "dense layers" : "MoE layers"; },
       [&](Module& layer, std::uint64_t i) {
         add_pre_norms(layer, d.hidden);
-        layer.children = {attention(a), i < dense_first ? gated_mlp(mlp) : mixture(m)};
+        layer.children = {attention(a), i < dense_first ? gated_mlp(mlp) : moe};
       });
   add_frame(tree, d, groups, ling_frame());
   tree.attention.push_back(geometry(a, all_layers(d.layers)));

@@ -1,4 +1,5 @@
-// Models that read a text whole and write another: T5 and its multilingual kin, BART, mBART and M2M-100 (NLLB-200 too). The encoder's layers are
+// Models that read a text whole and write another: T5 and its multilingual kin, BART and its kin (mBART, M2M-100 and NLLB-200, Marian
+// with which OPUS-MT translates, Pegasus, Blenderbot, PLBART, MVP). The encoder's layers are
 // counted with the decoder's, as tokens of text meet both; only the decoder's attention to itself caches what grows.
 // Source: transformers 5.24.
 #include <algorithm>
@@ -119,37 +120,48 @@ Module bart_layers(const Decoder& d, const std::string& path, const std::string&
 
 namespace {
 
-// BART: norms behind blocks and behind the tables of places; mBART: norms before, and one more at each end; M2M-100: as mBART,
-// with places that are sines.
+// BART: norms behind blocks and behind the tables of places; mBART: norms before, and one more at each end. Places may be sines,
+// which some releases store.
 struct BartClass {
-  std::uint64_t vocabulary = 50265;
-  bool norms_last = false, tables = true;
+  std::uint64_t vocabulary = 50265, hidden = 1024, wide = 4096, read = 12, written = 12, heads = 16;
+  std::uint64_t places = 1024;
+  bool norms_last = false;
+  enum class Places { learnt, sines, none } tables = Places::learnt;
+  std::uint64_t offset = 2;  // rows of the tables that no place uses
+  bool normed_tables = true, logits_bias = true;
 };
 
+// What stands between the embedding and a side's layers.
+std::optional<Module> bart_places(ConfigReader& config, const BartClass& of, const std::string& side,
+                                  const Quantity& hidden) {
+  Module tables{"model." + side, side + "'s places", {}, {}, {}};
+  const Quantity places = config.size("max_position_embeddings", of.places) + Quantity(of.offset);
+  if (of.tables == BartClass::Places::learnt) {
+    tables.tensors.push_back(
+        parameter("embed_positions.weight", {places, hidden}, Role::position_embedding, Part::embedding));
+  } else if (of.tables == BartClass::Places::sines) {
+    add_buffer(tables, "embed_positions.weight", {places.value(), hidden.value()});
+  }
+  if (of.normed_tables) add_norm(tables, "layernorm_embedding", hidden, Role::embedding_norm, true);
+  return tables.tensors.empty() ? std::nullopt : std::optional(std::move(tables));
+}
+
 void describe_bart_of(ConfigReader& config, ModuleTree& tree, const BartClass& of) {
-  constexpr std::uint64_t kOffset = 2;  // rows of the tables of places that no place uses
   Decoder d;
   d.vocabulary = config.size("vocab_size", of.vocabulary);
-  d.hidden = config.size("d_model|hidden_size", 1024);
+  d.hidden = config.size("d_model|hidden_size", of.hidden);
   d.tied = config.tied_embeddings(true);
   std::vector<Module> both;
   Quantity read;
   HeadAttention a;
   for (const std::string side : {"encoder", "decoder"}) {
-    d.intermediate = config.size(side + "_ffn_dim", 4096);
-    d.layers = read_layers(config, side + "_layers", 12);
-    d.heads = d.kv_heads = config.size(side + "_attention_heads", 16);
+    d.intermediate = config.size(side + "_ffn_dim", of.wide);
+    d.layers = read_layers(config, side + "_layers", side == "encoder" ? of.read : of.written);
+    d.heads = d.kv_heads = config.size(side + "_attention_heads", of.heads);
     d.head_dim = config.quotient(d.hidden, d.heads, "d_model / " + side + "_attention_heads");
     if (side == "encoder") read = d.layers;
     a = d.attention();
-    if (of.tables) {
-      const Quantity places = config.size("max_position_embeddings", 1024) + Quantity(kOffset);
-      Module tables{"model." + side, side + "'s places", {}, {}, {}};
-      tables.tensors.push_back(
-          parameter("embed_positions.weight", {places, d.hidden}, Role::position_embedding, Part::embedding));
-      add_norm(tables, "layernorm_embedding", d.hidden, Role::embedding_norm, true);
-      both.push_back(std::move(tables));
-    }
+    if (auto places = bart_places(config, of, side, d.hidden)) both.push_back(std::move(*places));
     both.push_back(bart_layers(d, "model." + side, side + "'s layers", side == "decoder"));
     if (of.norms_last)
       both.push_back(norm("model." + side + ".layer_norm", d.hidden, Role::final_norm, true));
@@ -157,7 +169,7 @@ void describe_bart_of(ConfigReader& config, ModuleTree& tree, const BartClass& o
   note_sizes(tree, d);
   tree.modules.push_back(embedding("model.shared", d.vocabulary, d.hidden));
   for (Module& module : both) tree.modules.push_back(std::move(module));
-  if (of.tables) {
+  if (of.logits_bias) {
     Module rest{"", "what is added to logits", {}, {}, {}};
     add_buffer(rest, "final_logits_bias", {1, d.vocabulary.value()});
     tree.modules.push_back(std::move(rest));
@@ -173,7 +185,53 @@ void describe_mbart(ConfigReader& config, ModuleTree& tree) {
   describe_bart_of(config, tree, {.norms_last = true});
 }
 void describe_m2m(ConfigReader& config, ModuleTree& tree) {
-  describe_bart_of(config, tree, {.vocabulary = 128112, .norms_last = true, .tables = false});
+  describe_bart_of(config, tree,
+                   {.vocabulary = 128112,
+                    .norms_last = true,
+                    .tables = BartClass::Places::none,
+                    .normed_tables = false,
+                    .logits_bias = false});
+}
+void describe_marian(ConfigReader& config, ModuleTree& tree) {
+  const Quantity read = config.size("vocab_size", 58101);
+  config.require(
+      config.flag("share_encoder_decoder_embeddings", true) &&
+          config.size("decoder_vocab_size", read).value() == read.value(),
+      "share_encoder_decoder_embeddings is false, or decoder_vocab_size differs: tables for each side "
+      "are not described");
+  describe_bart_of(
+      config, tree,
+      {.vocabulary = 58101, .tables = BartClass::Places::sines, .offset = 0, .normed_tables = false});
+}
+void describe_pegasus(ConfigReader& config, ModuleTree& tree) {
+  describe_bart_of(
+      config, tree,
+      {.norms_last = true, .tables = BartClass::Places::sines, .offset = 0, .normed_tables = false});
+}
+void describe_blenderbot(ConfigReader& config, ModuleTree& tree) {
+  describe_bart_of(config, tree,
+                   {.vocabulary = 8008,
+                    .hidden = 2560,
+                    .wide = 10240,
+                    .read = 2,
+                    .written = 24,
+                    .heads = 32,
+                    .places = 128,
+                    .norms_last = true,
+                    .offset = 0,
+                    .normed_tables = false});
+}
+void describe_blenderbot_small(ConfigReader& config, ModuleTree& tree) {
+  describe_bart_of(config, tree,
+                   {.hidden = 512, .wide = 2048, .read = 8, .written = 8, .places = 512, .offset = 0});
+}
+void describe_plbart(ConfigReader& config, ModuleTree& tree) {
+  describe_bart_of(config, tree,
+                   {.vocabulary = 50005, .hidden = 768, .wide = 3072, .read = 6, .written = 6, .heads = 12});
+}
+void describe_mvp(ConfigReader& config, ModuleTree& tree) {
+  config.require(!config.flag("use_prompt", false), "use_prompt is true: MVP with prompts is not described");
+  describe_bart_of(config, tree, {.vocabulary = 50267});
 }
 
 constexpr std::string_view kT5Architectures[] = {"T5ForConditionalGeneration"}, kT5Types[] = {"t5"},
@@ -183,7 +241,17 @@ constexpr std::string_view kT5Architectures[] = {"T5ForConditionalGeneration"}, 
                            kMbartArchitectures[] = {"MBartForConditionalGeneration"},
                            kMbartTypes[] = {"mbart"},
                            kM2mArchitectures[] = {"M2M100ForConditionalGeneration"},
-                           kM2mTypes[] = {"m2m_100"};
+                           kM2mTypes[] = {"m2m_100"}, kMarianArchitectures[] = {"MarianMTModel"},
+                           kMarianTypes[] = {"marian"},
+                           kPegasusArchitectures[] = {"PegasusForConditionalGeneration"},
+                           kPegasusTypes[] = {"pegasus"},
+                           kBlenderbotArchitectures[] = {"BlenderbotForConditionalGeneration"},
+                           kBlenderbotTypes[] = {"blenderbot"},
+                           kBlenderbotSmallArchitectures[] = {"BlenderbotSmallForConditionalGeneration"},
+                           kBlenderbotSmallTypes[] = {"blenderbot-small"},
+                           kPlbartArchitectures[] = {"PLBartForConditionalGeneration"},
+                           kPlbartTypes[] = {"plbart"}, kMvpArchitectures[] = {"MvpForConditionalGeneration"},
+                           kMvpTypes[] = {"mvp"};
 
 }  // namespace
 
@@ -193,5 +261,14 @@ const Family kUmt5 = {"umt5", "UMT5", kUmt5Architectures, kUmt5Types, {}, descri
 const Family kBart = {"bart", "BART", kBartArchitectures, kBartTypes, {}, describe_bart, nullptr};
 const Family kMbart = {"mbart", "mBART", kMbartArchitectures, kMbartTypes, {}, describe_mbart, nullptr};
 const Family kM2m = {"m2m_100", "M2M-100, NLLB-200", kM2mArchitectures, kM2mTypes, {}, describe_m2m};
+const Family kMarian = {"marian", "Marian, OPUS-MT", kMarianArchitectures, kMarianTypes, {}, describe_marian};
+const Family kPegasus = {"pegasus", "Pegasus", kPegasusArchitectures, kPegasusTypes, {}, describe_pegasus};
+const Family kBlenderbot = {"blenderbot",     "Blenderbot", kBlenderbotArchitectures,
+                            kBlenderbotTypes, {},           describe_blenderbot};
+const Family kBlenderbotSmall = {
+    "blenderbot_small",       "Blenderbot (small)", kBlenderbotSmallArchitectures, kBlenderbotSmallTypes, {},
+    describe_blenderbot_small};
+const Family kPlbart = {"plbart", "PLBART", kPlbartArchitectures, kPlbartTypes, {}, describe_plbart};
+const Family kMvp = {"mvp", "MVP", kMvpArchitectures, kMvpTypes, {}, describe_mvp};
 
 }  // namespace assay::families

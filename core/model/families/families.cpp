@@ -303,6 +303,19 @@ constexpr const Family* kFamilies[] = {
     &kKlear,
     &kMaple,
     &kPhiMsft,
+    &kStep5,
+    &kNemotronParse35,
+    &kOpenmoe,
+    &kMarian,
+    &kPegasus,
+    &kBlenderbot,
+    &kBlenderbotSmall,
+    &kPlbart,
+    &kMvp,
+    &kChameleon,
+    &kMoonshine,
+    &kCanary,
+    &kMossVl,
 };
 
 // Edits that turn one name into the other, letter case aside.

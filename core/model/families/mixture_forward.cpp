@@ -85,6 +85,9 @@ Hyperparameters forward_mimo(ConfigReader& config, const ModuleTree& tree) {
 }
 // Layers with a window have heads and a base of their own; the published config and transformers spell them apart.
 Hyperparameters forward_mimo_v2(ConfigReader& config, const ModuleTree& tree) {
+  // V2.5: releases in FP8 store the rows of the joined matrix rank by rank, which no key tells.
+  config.require(config.text("attention_projection_layout", "split") == "split",
+                 "attention_projection_layout is not split: MiMo is computed with matrices apart");
   const ParsedJson* ropes = object_in(config, "rope_parameters");
   const bool by_kind = ropes != nullptr && ropes->contains("sliding_attention");
   const RopeClass local = {.context = 131072, .partial = true, .part = 0.334, .theta_key = "swa_rope_theta"};

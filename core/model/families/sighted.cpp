@@ -324,7 +324,10 @@ constexpr Names kCohere2Vision[] = {"Cohere2VisionForConditionalGeneration"},
 constexpr Names kIdefics3[] = {"Idefics3ForConditionalGeneration", "SmolVLMForConditionalGeneration"},
                 kIdefics3Types[] = {"idefics3", "smolvlm"};
 constexpr Names kLfm2Vl[] = {"Lfm2VlForConditionalGeneration"}, kLfm2VlTypes[] = {"lfm2_vl"};
-constexpr Names kLighton[] = {"LightOnOcrForConditionalGeneration"}, kLightonTypes[] = {"lighton_ocr"};
+constexpr Names kPerception[] = {"PerceptionLMForConditionalGeneration"},
+                kPerceptionTypes[] = {"perception_lm"};
+constexpr Names kLighton[] = {"LightOnOcrForConditionalGeneration", "LightOnOCRForConditionalGeneration"},
+                kLightonTypes[] = {"lighton_ocr"};
 constexpr Names kGlm4v[] = {"Glm4vForConditionalGeneration", "Glm46VForConditionalGeneration",
                             "Glm4vMoeForConditionalGeneration"},
                 kGlm4vTypes[] = {"glm4v", "glm46v", "glm4v_moe"};
@@ -401,6 +404,7 @@ constexpr Sighted kSighted[] = {
     {"Command A Vision", kCohere2Vision, kCohere2VisionTypes, kModel, kDocument, add_cohere2},
     {"Idefics3, SmolVLM", kIdefics3, kIdefics3Types, SightedNames::text_model, kDocument, add_idefics3},
     {"LFM2-VL", kLfm2Vl, kLfm2VlTypes, kModel, kDocument, add_lfm2},
+    {"Perception LM", kPerception, kPerceptionTypes, kModel, kDocument, add_perception},
     {"LightOnOCR", kLighton, kLightonTypes, kModel, kDocument, add_lighton},
     {"GLM-4.1V, 4.5V, 4.6V", kGlm4v, kGlm4vTypes, kModel, kEither, add_glm4v},
     {"Mistral 3 with vision", kMistral3Whole, kMistral3WholeTypes, kFirst, kEither, add_mistral3},

@@ -3,6 +3,7 @@
 // them (step_vl.py, isaac.py, moss_audio.py); Isaac's first code calls the language model's parts model.layers, its later one
 // model.text_model.layers.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "core/model/families/encoder_towers.h"
 #include "core/model/families/sighted_own_code.h"
@@ -100,6 +101,48 @@ void add_moss_audio(ConfigReader& document, ModuleTree& tree) {
       layers("deepstack_audio_merger_list.{layer}", "projectors of early layers", all_layers(Quantity(deep)));
   add_gated(mergers, made, between, out);
   add_tower(tree, std::move(mergers));
+}
+
+// openPangu-VL: several layers of the tower leave through a merger each. Its configuration class is not at hand: the config says
+// all. Names as vLLM 0.33's openpangu_vl.py loads them, which takes those of releases before transformers 4.52, too.
+void add_pangu_vl(ConfigReader& document, ModuleTree& tree) {
+  tree.aliases.push_back({"model.visual.", "visual."});
+  tree.aliases.push_back({"model.language_model.", "model."});
+  TowerConfig vision(document, tree, "vision_config");
+  document.require(static_cast<bool>(vision), "vision_config is missing");
+  const Quantity hidden = vision->size("hidden_size"), patch = vision->size("patch_size"),
+                 wide = vision->size("intermediate_size"), out = vision->size("out_hidden_size");
+  const Quantity merge = vision->size("spatial_merge_size"), joined = merge * merge * hidden;
+  const bool gated = vision->text("hidden_act", "") == "silu";
+  vision->require(vision->has("hidden_act"), "hidden_act is missing: are its MLPs gated?");
+  Module tower{"model.visual", "vision tower", {}, {}, {}};
+  Tower(tower, Part::vision)
+      .tensor("patch_embed.proj.weight",
+              {hidden, vision->size("in_channels"), vision->size("temporal_patch_size"), patch, patch})
+      .norm("final_layernorm", hidden, false);
+  EncoderBlock block{hidden, wide};
+  block.norm_bias = false;
+  block.qkv = "attn.qkv", block.o = "attn.proj";
+  if (gated) block.gate = "mlp.gate_proj";
+  block.up = "mlp.up_proj", block.down = "mlp.down_proj";
+  vision->size("depth");  // required: read_layers would take a default
+  tower.children = {encoder_blocks("blocks.{layer}", read_layers(*vision, "depth", 1), block, Part::vision)};
+  const auto* selected = "mm_unit_vision_select_layer";
+  const auto& keys = vision->config().document();
+  const auto chosen = keys.find(selected);
+  vision->require(chosen == keys.end() || chosen->is_array(), std::string(selected) + " is not a list");
+  const std::size_t count = chosen == keys.end() ? 2 : chosen->size();
+  vision->require(count > 0 && count <= 1000, std::string(selected) + " is empty, or too long");
+  Module mergers = layers("merger.{layer}", "patch mergers", all_layers(Quantity(count)));
+  Tower(mergers, Part::projector)
+      .norm("ln_q", hidden, false)
+      .matrix("mlp.0", joined, joined, true)
+      .matrix("mlp.2", joined, out, true);
+  tower.children.push_back(std::move(mergers));
+  Module projector{"", "projector", {}, {}, {}};
+  Tower(projector, Part::projector).matrix("vision_projection.fc1", out, text_width(tree), true);
+  tower.children.push_back(std::move(projector));
+  add_tower(tree, std::move(tower));
 }
 
 }  // namespace assay::families

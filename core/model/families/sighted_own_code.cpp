@@ -50,11 +50,29 @@ constexpr Names kAndes[] = {"AndesVLForConditionalGeneration"}, kAndesTypes[] = 
 
 constexpr Names kStepVl[] = {"StepVLForConditionalGeneration"};
 constexpr Names kMossAudio[] = {"MossAudioModel"}, kMossAudioTypes[] = {"moss_audio"};
+constexpr Names kPanguVl[] = {"OpenPanguVLForConditionalGeneration"}, kPanguVlTypes[] = {"openpangu_vl"};
+constexpr Names kLogics[] = {"LogicsForConditionalGeneration"}, kLogicsTypes[] = {"logics"};
+constexpr Names kNvila[] = {"NVILAForConditionalGeneration"}, kNvilaTypes[] = {"nvila"};
+constexpr Names kNvilaLite[] = {"NVILALiteForConditionalGeneration"}, kNvilaLiteTypes[] = {"nvila_lite"};
+constexpr Names kJetVlm[] = {"JetVLMForConditionalGeneration"}, kJetVlmTypes[] = {"jet_vlm"};
+constexpr Names kPoints[] = {"POINTSV15ChatModel"}, kPointsTypes[] = {"pointsv1.5_chat"};
+constexpr Names kDotsVlm[] = {"DotsVLMForCausalLM"}, kDotsVlmTypes[] = {"dots_vlm"};
+constexpr Names kMing[] = {"BailingMMNativeForConditionalGeneration"}, kMingTypes[] = {"bailingmm"};
+constexpr Names kXgenMm[] = {"XGenMMModelForConditionalGeneration"}, kXgenMmTypes[] = {"xgenmm"};
 constexpr Names kIsaac[] = {"IsaacForConditionalGeneration"}, kIsaacTypes[] = {"isaac"};
 
 // The language models of those whose configs are flat, or name a type of their own.
 Names text_is_llama(const ModelConfig&) {
   return "llama";
+}
+Names text_is_pangu(const ModelConfig&) {
+  return "pangu_embedded";
+}
+Names text_is_jet(const ModelConfig&) {
+  return "jet_nemotron";
+}
+Names text_is_deepseek3(const ModelConfig&) {
+  return "deepseek_v3";
 }
 Names text_is_qwen2(const ModelConfig&) {
   return "qwen2";
@@ -114,8 +132,19 @@ constexpr Sighted kOwnCode[] = {
     {"Step3-VL", kStepVl, {}, kAsAlone, kDocumentTies, add_step_vl},
     {"MOSS-Audio", kMossAudio, kMossAudioTypes, SightedNames::headless, ModelConfig::Tied::either,
      add_moss_audio, "", "", text_is_qwen3},
+    {"openPangu-VL", kPanguVl, kPanguVlTypes, kBehindModel, kDocumentTies, add_pangu_vl, "", "",
+     text_is_pangu, false},
+    {"Logics-Thinking", kLogics, kLogicsTypes, kAsAlone, kDocumentTies, add_logics, "", "", text_is_qwen3},
+    {"NVILA", kNvila, kNvilaTypes, kBehindLlm, kDocumentTies, add_nvila, "", "llm."},
+    {"NVILA-Lite", kNvilaLite, kNvilaLiteTypes, kBehindLlm, kDocumentTies, add_nvila_lite, "", "llm."},
+    {"Jet-VLM", kJetVlm, kJetVlmTypes, kBehindLlm, kDocumentTies, add_jet_vlm, "", "llm.", text_is_jet},
+    {"POINTS 1.5", kPoints, kPointsTypes, kBehindLlm, kDocumentTies, add_points, "", "llm.", text_is_qwen2},
+    {"dots.vlm1", kDotsVlm, kDotsVlmTypes, kAsAlone, kDocumentTies, add_dots_ocr, "", "", text_is_deepseek3},
+    {"Ming-Lite-Omni", kMing, kMingTypes, kBehindLlm, kDocumentTies, add_ming, "", "model.", nullptr, false},
+    {"xGen-MM", kXgenMm, kXgenMmTypes, kBehindLlm, kDocumentTies, add_xgen_mm, "", "vlm.lang_model.", nullptr,
+     false},
     {"Isaac", kIsaac, kIsaacTypes, kAsAlone, kDocumentTies, add_isaac, "", "", text_is_qwen3},
-    {"Janus, DeepSeek-VL, as published", kJanusOwn, kJanusOwnTypes, kBehindLanguage, kDocumentTies,
+    {"Janus, JanusFlow, DeepSeek-VL, as published", kJanusOwn, kJanusOwnTypes, kBehindLanguage, kDocumentTies,
      add_janus_own},
     {.title = "Florence-2, as published",
      .architectures = kFlorence2Own,

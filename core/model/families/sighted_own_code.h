@@ -24,9 +24,19 @@ void add_onevision2(ConfigReader& document, ModuleTree& tree);
 void add_step_vl(ConfigReader& document, ModuleTree& tree);
 void add_isaac(ConfigReader& document, ModuleTree& tree);
 void add_moss_audio(ConfigReader& document, ModuleTree& tree);
-// janus.cpp, florence2.cpp: as their authors' own code saves them.
+void add_pangu_vl(ConfigReader& document, ModuleTree& tree);
+// sighted_nvila.cpp
+void add_nvila(ConfigReader& document, ModuleTree& tree);
+void add_nvila_lite(ConfigReader& document, ModuleTree& tree);
+void add_jet_vlm(ConfigReader& document, ModuleTree& tree);
+void add_points(ConfigReader& document, ModuleTree& tree);
+// sighted_ming.cpp, sighted_xgen.cpp, sighted_convnext.cpp
+void add_ming(ConfigReader& document, ModuleTree& tree);
+void add_xgen_mm(ConfigReader& document, ModuleTree& tree);
+void add_logics(ConfigReader& document, ModuleTree& tree);
+// janus_own.cpp, florence2.cpp: as their authors' own code saves them.
 void add_janus_own(ConfigReader& document, ModuleTree& tree);
-// FLUX's, that others draw with, too (ae.safetensors).
+// vq_gan.cpp: FLUX's, that others draw with, too (ae.safetensors).
 void add_flux_autoencoder(ModuleTree& tree);
 std::string_view florence2_own_text(const ModelConfig& config);
 void add_florence2_own(ConfigReader& document, ModuleTree& tree);

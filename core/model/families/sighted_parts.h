@@ -36,6 +36,14 @@ struct QFormer {
 Module q_former(const QFormer& of);
 void add_idefics2(ConfigReader& document, ModuleTree& tree);
 // sighted_sam.cpp: SAM's encoder, alone or beside SigLIP.
+// As its own code builds it, of patches of 16 pixels: one block in each quarter of it sees all.
+struct OwnSam {
+  std::uint64_t hidden, depth, heads;
+  Quantity side;  // patches on a side
+};
+Module sam_of_sizes(const OwnSam& of, std::string path);
+// Two convolutions and their norms, numbered.
+void add_counted_neck(blocks::Tower into, const std::string& path, const Quantity& in, const Quantity& out);
 void add_got_ocr2(ConfigReader& document, ModuleTree& tree);
 void add_deepseek_vl(ConfigReader& document, ModuleTree& tree);
 void add_deepseek_vl_hybrid(ConfigReader& document, ModuleTree& tree);
@@ -47,6 +55,8 @@ void add_nemotron_omni(ConfigReader& document, ModuleTree& tree);
 // sighted_2026.cpp
 void add_minicpm_v(ConfigReader& document, ModuleTree& tree);
 void add_ovis2(ConfigReader& document, ModuleTree& tree);
+// sighted_perception.cpp
+void add_perception(ConfigReader& document, ModuleTree& tree);
 // emu3_vq.cpp
 void add_emu3_vq(ConfigReader& document, ModuleTree& tree);
 // sighted_fastvit.cpp

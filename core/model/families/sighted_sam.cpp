@@ -28,68 +28,104 @@ struct SamNames {
   bool counted_neck = false;  // neck.0 to neck.3
 };
 
-void add_counted_neck(Tower into, const Quantity& in, const Quantity& out) {
-  into.tensor("neck.0.weight", {out, in, 1, 1})
-      .norm("neck.1", out, true)
-      .tensor("neck.2.weight", {out, out, 3, 3})
-      .norm("neck.3", out, true);
+struct Sam {
+  Quantity hidden, patch, channels, side, out, wide, dim, depth;
+  bool bias, relative, absolute;
+  std::uint64_t window;
+  std::vector<std::uint64_t> global;
+};
+Sam read_sam(ConfigReader& vision, const Quantity& mlp_default) {
+  const Quantity hidden = vision.size("hidden_size|width", 768), patch = vision.size("patch_size", 16);
+  const auto given = vision.numbers("global_attn_indexes");
+  return {hidden,
+          patch,
+          vision.size("num_channels", 3),
+          {"image_size / patch_size", vision.size("image_size", 1024).value() / patch.value()},
+          vision.size("output_channels", 256),
+          vision.size("mlp_dim", mlp_default),
+          vision.quotient(hidden, vision.size("num_attention_heads|heads", 12),
+                          "hidden_size / num_attention_heads"),
+          read_layers(vision, "num_hidden_layers|layers", 12),
+          vision.flag("qkv_bias", true),
+          vision.flag("use_rel_pos", true),
+          vision.flag("use_abs_pos", true),
+          vision.number("window_size", 14),
+          given.value_or(std::vector<std::uint64_t>{2, 5, 8, 11})};
 }
 
 // Attention within windows but in a few layers; scores get a vector for each distance, along both sides.
-Module sam_tower(ConfigReader& vision, std::string path, const Quantity& mlp_default,
-                 const SamNames& names = {}) {
-  const Quantity hidden = vision.size("hidden_size|width", 768), patch = vision.size("patch_size", 16);
-  const Quantity side("image_size / patch_size", vision.size("image_size", 1024).value() / patch.value());
-  const Quantity out = vision.size("output_channels", 256), wide = vision.size("mlp_dim", mlp_default);
-  const Quantity dim = vision.quotient(hidden, vision.size("num_attention_heads|heads", 12),
-                                       "hidden_size / num_attention_heads");
-  const bool bias = vision.flag("qkv_bias", true), relative = vision.flag("use_rel_pos", true);
-  const std::uint64_t window = vision.number("window_size", 14);
-  const auto given = vision.numbers("global_attn_indexes");
-  const auto global = given.value_or(std::vector<std::uint64_t>{2, 5, 8, 11});
+Module sam_tower(const Sam& sam, std::string path, const SamNames& names = {}) {
   const auto sees_all = [&](std::uint64_t i) {
-    return window == 0 || std::find(global.begin(), global.end(), i) != global.end();
+    return sam.window == 0 || std::find(sam.global.begin(), sam.global.end(), i) != sam.global.end();
   };
+  const Quantity& hidden = sam.hidden;
   Module tower{std::move(path), "vision tower (SAM)", {}, {}, {}};
   Tower start(tower, Part::vision);
-  if (vision.flag("use_abs_pos", true)) start.tensor("pos_embed", {1, side, side, hidden});
-  start.tensor(std::string(names.patches) + ".weight", {hidden, vision.size("num_channels", 3), patch, patch})
+  if (sam.absolute) start.tensor("pos_embed", {1, sam.side, sam.side, hidden});
+  start.tensor(std::string(names.patches) + ".weight", {hidden, sam.channels, sam.patch, sam.patch})
       .tensor(std::string(names.patches) + ".bias", {hidden});
   if (names.counted_neck)
-    add_counted_neck(start, hidden, out);
+    add_counted_neck(start, "neck", hidden, sam.out);
   else
-    add_neck(tower, Part::vision, "neck", hidden, out);
+    add_neck(tower, Part::vision, "neck", hidden, sam.out);
   const auto groups = group_layers(
-      names.blocks, read_layers(vision, "num_hidden_layers|layers", 12),
+      names.blocks, sam.depth,
       [&](std::uint64_t i) { return sees_all(i) ? "blocks" : "blocks with windows"; },
       [&](Module& layer, std::uint64_t i) {
         Tower block(layer, Part::vision);
         block.norm(names.norm1, hidden, true)
             .norm(names.norm2, hidden, true)
-            .matrix("attn.qkv", hidden, Quantity(3) * hidden, bias)
+            .matrix("attn.qkv", hidden, Quantity(3) * hidden, sam.bias)
             .matrix("attn.proj", hidden, hidden, true)
-            .matrix("mlp.lin1", hidden, wide, true)
-            .matrix("mlp.lin2", wide, hidden, true);
-        if (!relative) return;
-        const std::uint64_t reach = sees_all(i) ? side.value() : window;
+            .matrix("mlp.lin1", hidden, sam.wide, true)
+            .matrix("mlp.lin2", sam.wide, hidden, true);
+        if (!sam.relative) return;
+        const std::uint64_t reach = sees_all(i) ? sam.side.value() : sam.window;
         for (const char* name : {"attn.rel_pos_h", "attn.rel_pos_w"})
-          block.tensor(name, {Quantity("distances", 2 * reach - 1), dim});
+          block.tensor(name, {Quantity("distances", 2 * reach - 1), sam.dim});
       });
   tower.children.assign(groups.begin(), groups.end());
   return tower;
 }
 
+constexpr SamNames kSamOwnNames{"patch_embed.proj", "blocks.{layer}", "norm1", "norm2", true};
+
 }  // namespace
 
+void add_counted_neck(Tower into, const std::string& path, const Quantity& in, const Quantity& out) {
+  into.tensor(path + ".0.weight", {out, in, 1, 1})
+      .norm(path + ".1", out, true)
+      .tensor(path + ".2.weight", {out, out, 3, 3})
+      .norm(path + ".3", out, true);
+}
+
 Module deep_sam_tower(ConfigReader& sam, std::string path) {
-  const SamNames names{"patch_embed.proj", "blocks.{layer}", "norm1", "norm2", true};
-  return sam_tower(sam, std::move(path), Quantity(4) * sam.size("hidden_size|width", 768), names);
+  return sam_tower(read_sam(sam, Quantity(4) * sam.size("hidden_size|width", 768)), std::move(path),
+                   kSamOwnNames);
+}
+
+Module sam_of_sizes(const OwnSam& of, std::string path) {
+  const std::uint64_t quarter = of.depth / 4;
+  const Sam sam{of.hidden,
+                16,
+                3,
+                of.side,
+                256,
+                Quantity(4) * Quantity(of.hidden),
+                of.hidden / of.heads,
+                of.depth,
+                true,
+                true,
+                true,
+                14,
+                {quarter - 1, 2 * quarter - 1, 3 * quarter - 1, 4 * quarter - 1}};
+  return sam_tower(sam, std::move(path), kSamOwnNames);
 }
 
 void add_got_ocr2(ConfigReader& document, ModuleTree& tree) {
   TowerConfig vision(document, tree, "vision_config");
   if (!vision) return;
-  add_tower(tree, sam_tower(*vision, "vision_tower", 3072));
+  add_tower(tree, sam_tower(read_sam(*vision, 3072), "vision_tower"));
   const Quantity channels = vision->size("output_channels", 256), out = text_width(tree);
   Module projector{"multi_modal_projector", "projector", {}, {}, {}};
   Tower(projector, Part::projector)
@@ -118,7 +154,7 @@ void add_deepseek_vl_hybrid(ConfigReader& document, ModuleTree& tree) {
   const Quantity wide(
       "hidden_size × mlp_ratio",
       static_cast<std::uint64_t>(static_cast<double>(hidden.value()) * high->real("mlp_ratio", 4, 0, 1024)));
-  add_tower(tree, sam_tower(*high, "model.high_res_vision_model.vision_encoder", wide));
+  add_tower(tree, sam_tower(read_sam(*high, wide), "model.high_res_vision_model.vision_encoder"));
   const Quantity out = text_width(tree);
   const Quantity half = document.quotient(out, 2, "hidden_size / 2");
   Module rest{"model", "projector", {}, {}, {}};

@@ -82,6 +82,29 @@ void add_qwen_vision(ConfigReader& config, ModuleTree& tree, const std::string& 
   tree.towers.push_back(std::move(tower));
 }
 
+void add_moss_vision(ConfigReader& config, ModuleTree& tree) {
+  TowerConfig vision(config, tree, "vision_config");
+  if (!vision) return;
+  for (const char* key : {"hidden_size", "patch_size", "temporal_patch_size", "in_channels", "depth",
+                          "num_position_embeddings", "intermediate_size", "spatial_merge_size"})
+    vision->size(key);  // required: its class is not at hand
+  const Quantity hidden = vision->size("hidden_size"), merge = vision->size("spatial_merge_size");
+  const auto deep = vision->numbers("deepstack_visual_indexes");
+  vision->require(deep.has_value(), "deepstack_visual_indexes is missing");
+  const Quantity features("deep layers + 1", deep->size() + 1), out = vision->size("out_hidden_size");
+  const Quantity joined = features * merge * merge * hidden;
+  Module merger{"merger", "patch merger", {}, {}, {}};
+  Tower tower(merger, Part::projector);
+  for (std::uint64_t i = 0; i < features.value(); ++i) tower.norm("norms." + std::to_string(i), hidden, true);
+  tower.matrix("linear_fc1", joined, joined, true).matrix("linear_fc2", joined, out, true);
+  Module encoder = qwen_encoder(*vision, "model.visual", hidden);
+  encoder.children.push_back(std::move(merger));
+  tree.towers.push_back(std::move(encoder));
+  Module separator{"model", "what stands between images", {}, {}, {}};
+  Tower(separator, Part::projector).tensor("separator_token", {out});
+  tree.towers.push_back(std::move(separator));
+}
+
 void add_ling_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden) {
   TowerConfig vision(config, tree, "vision_config");
   if (!vision) return;

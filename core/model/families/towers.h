@@ -42,6 +42,7 @@ class TowerConfig {
 enum class QwenMergers { named, lists };
 void add_qwen_vision(ConfigReader& config, ModuleTree& tree, const std::string& path,
                      std::uint64_t deep_default, QwenMergers mergers = QwenMergers::named);
+void add_moss_vision(ConfigReader& config, ModuleTree& tree);
 // Ling 3's: Qwen3-VL's without mergers deep in the stack, whose last one is a norm, and a projector of two matrices.
 void add_ling_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);
 // Qwen2-VL, and with windows, RMSNorms and gates Qwen2.5-VL.
@@ -61,5 +62,6 @@ void add_pixtral_vision(ConfigReader& config, ModuleTree& tree, const Quantity& 
 void add_eva_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden,
                     const Quantity& text_width);
 void add_step_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);  // Step 3.7
+void add_mimo_towers(ConfigReader& config, ModuleTree& tree);  // MiMo-V2.5, -V2-Omni; mimo_towers.cpp
 
 }  // namespace assay::families

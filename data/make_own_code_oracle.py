@@ -11,13 +11,11 @@ IEIT-Yuan/Yuan-2.0), and the files beside the weights of Florence-2 (microsoft/F
 (nvidia/Hymba-1.5B-Base) and AndesVL (OPPOer/AndesVL-0_6B-Instruct). The models are built on the meta device; what the code imports and a constructor does not need
 is put aside. The files are those that make_module_oracle.py writes, buffers left out.
 """
-import collections
 import importlib
 import importlib.machinery
 import json
 import multiprocessing
 import pathlib
-import re
 import sys
 import types
 
@@ -25,7 +23,7 @@ import torch
 import transformers
 from transformers import GenerationMixin, LlamaConfig, LlamaForCausalLM, PreTrainedModel, Qwen2ForCausalLM  # noqa: F401, before what is put aside
 
-OUT = pathlib.Path(__file__).parent / "fixtures" / "modules"
+from module_rows import write_rows
 
 
 class Aside(types.ModuleType):
@@ -364,19 +362,10 @@ def checkpoint_tensors(model):
     return dict(model.named_parameters())
 
 
-def write(name, state):
-    counts = collections.Counter()
-    for key, tensor in state.items():
-        pattern = re.sub(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.)", "#", key)
-        counts[pattern, "x".join(map(str, tensor.shape))] += 1
-    lines = [f"# parameters {sum(t.numel() for t in state.values())}"]
-    lines += [f"{pattern}\t{shape}\t{count}" for (pattern, shape), count in sorted(counts.items())]
-    (OUT / f"{name}.tsv").write_text("\n".join(lines) + "\n")
-
-
 def one(code, path):
     document = json.loads(path.read_text())
-    write(path.stem, checkpoint_tensors(BUILDERS[document["architectures"][0]](code, document)))
+    tensors = checkpoint_tensors(BUILDERS[document["architectures"][0]](code, document))
+    write_rows(path.stem, {name: tensor.shape for name, tensor in tensors.items()})
 
 
 def main(code, configs):

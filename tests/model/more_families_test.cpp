@@ -14,20 +14,9 @@
 namespace assay {
 namespace {
 
+using test::described;
+using test::expect_refused;
 using test::expect_stored;
-
-ModuleTree described(const std::string& config) {
-  return describe(ModelConfig::from_json(parse_json(config, "config.json"), "config.json"));
-}
-
-void expect_refused(const std::string& config, const std::string& word) {
-  try {
-    described(config);
-    ADD_FAILURE() << "described: " << config;
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
-  }
-}
 
 std::uint64_t own_tensors(const ModuleTree& tree) {
   std::uint64_t tensors = 0;

@@ -6,13 +6,12 @@
 #include "core/formats/json.h"
 #include "core/model/module_tree.h"
 #include "core/system/error.h"
+#include "tests/support/described.h"
 
 namespace assay {
 namespace {
 
-ModuleTree described(const std::string& config) {
-  return describe(ModelConfig::from_json(parse_json(config, "config.json"), "config.json"));
-}
+using test::described;
 
 std::size_t own_tensors(const ModuleTree& tree) {
   std::size_t tensors = 0;

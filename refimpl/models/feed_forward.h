@@ -32,13 +32,11 @@ struct GatedMlp {
   std::optional<Xielu> xielu;             // in place of `form`, without a gate
   Norm inner_norm;                        // of what `down` is given (BitNet); set by the caller
   bool up_first = false;                  // of gate_up: Molmo2's
-  bool alternating = false;  // … whose rows are a gate, an up, the next gate: Inkling's prediction
+  bool alternating = false;  // … whose rows are a gate, an up, the next gate: Inkling, as published
 
   static GatedMlp read(const Weights& weights, std::size_t layer, Part part, const GatedActivation& form);
   Matrix forward(const Matrix& x, Ops& ops) const;  // [tokens, hidden]
-
- private:
-  Matrix inner(const Matrix& x, Ops& ops) const;  // [tokens, width]
+  Matrix inner(const Matrix& x, Ops& ops) const;    // [tokens, width]: what `down` is given
 };
 
 struct SharedSinks;

@@ -26,6 +26,7 @@ inline bool is_computed_over_ranks(const std::string& family) {
                                                "doge",
                                                "falcon_rw",
                                                "hrm_text",
+                                               "inkling_mm_model",
                                                "inkling_text",
                                                "jetmoe",
                                                "k2_horizon",

@@ -33,7 +33,7 @@ def weight(name, shape):
 def checkpoint(config):
     if config.get("attn_res_block_size"):  # Kimi K3, of which no class is
         return {name: weight(name, shape) for name, shape in kimi_k3.shapes(config).items()}
-    if "block_configs" in config:
+    if config["model_type"] == "nemotron-nas":
         return {name: weight(name, shape) for name, shape in decilm.shapes(config).items()}
     tensors = checkpoint_tensors(build(json.loads(json.dumps(twin_of(config)))))
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
@@ -852,6 +852,7 @@ TWINS = {
 
 from . import mistral_large3, own_code, own_code_2023, own_mixtures  # noqa: E402  of what stands above
 
+TWINS |= hybrids.TWINS
 FAMILIES |= own_code.FAMILIES | own_code_2023.FAMILIES | own_mixtures.FAMILIES | mistral_large3.FAMILIES
 TWINS |= own_code.TWINS | own_code_2023.TWINS | own_mixtures.TWINS | mistral_large3.TWINS
 
@@ -1034,7 +1035,7 @@ def exactly(config, tensors, tokens, clear=False):
         if clear and model.margin < 0.012:
             raise ValueError("a choice of experts that rounding may turn")
         return exact
-    if "block_configs" in config:
+    if config["model_type"] == "nemotron-nas":
         with everything_double():
             return run_model(decilm.loaded(config, tensors, torch.float64), tokens)
     config, tensors = as_computed(config, tensors)
@@ -1047,7 +1048,7 @@ def exactly(config, tensors, tokens, clear=False):
 def in_bfloat16(config, tensors, tokens):
     if config.get("attn_res_block_size"):
         return kimi_k3.Model(config, tensors, torch.bfloat16).run(tokens)
-    if "block_configs" in config:
+    if config["model_type"] == "nemotron-nas":
         return run_model(decilm.loaded(config, tensors, torch.bfloat16), tokens)
     config, tensors = as_computed(config, tensors)
     with tempfile.TemporaryDirectory() as folder:

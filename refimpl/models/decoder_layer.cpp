@@ -19,7 +19,7 @@ Mixture read_mixture(const Weights& weights, std::size_t index, const GatedActiv
   const ExpertRouting& routing = hyperparameters(weights.tree()).routing;
   Mixture mixture = Mixture::read(weights, index, activation, form.moe);
   mixture.rule = form.gate;
-  mixture.rule.top_k = weights.tree().experts_per_token;
+  mixture.rule.top_k = experts_of(weights.whole_tree(), index).active;
   mixture.rule.renormalize = routing.renormalize;
   mixture.rule.scale = routing.scale;
   mixture.rule.groups = routing.groups;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/model/layer_geometry.h"
 #include "core/system/error.h"
 #include "refimpl/models/experts_one_by_one.h"
 #include "refimpl/models/logit_choice.h"
@@ -23,7 +24,7 @@ Matrix dense_weights(const Routing& routing, std::size_t experts, Ops& ops) {
 }
 
 void read_experts(const Weights& weights, std::size_t layer, ExpertWeights& experts) {
-  const std::size_t count = weights.tree().experts;
+  const std::size_t count = experts_of(weights.whole_tree(), layer).count;
   const auto all = [&](Role role, bool bias) {
     std::vector<WeightView> views;
     for (std::size_t e = 0; e < count; ++e) {

@@ -66,7 +66,7 @@ struct Mixture {
   MoeForm mixing = MoeForm::sparse;
   std::shared_ptr<const SharedSinks> sinks;  // Inkling, in place of `shared`
 
-  // Router, correction, `tree().experts` experts, and the shared expert where the layer has one. The caller
+  // Router, correction, experts, and the shared expert where the layer has one. The caller
   // sets rule and roundings.
   static Mixture read(const Weights& weights, std::size_t layer, const GatedActivation& form, MoeForm mixing);
   // Taps: router_logits and router_weights, both [tokens, experts]; a weight is 0 where not chosen.

@@ -154,6 +154,15 @@ TEST(KinRefusals, NameTheKey) {
            {"kv_source_layers", {0, 1, 0}}}}},
         "kv_source_layers");
   names("CTRLLMHeadModel", {{"layer_norm_epsilon", 1e-5}}, "layer_norm_epsilon");
+  nlohmann::json puzzle = {{"block_configs",
+                            {{{"block_type", "moe"},
+                              {"n_routed_experts", 4},
+                              {"num_experts_per_tok", 1},
+                              {"moe_intermediate_size", 4}}}},
+                           {"moe_shared_expert_intermediate_size", 4}};
+  EXPECT_EQ(with("NemotronHPuzzleForCausalLM", puzzle), "computed");
+  puzzle["n_group"] = 2;
+  names("NemotronHPuzzleForCausalLM", puzzle, "n_group");
   names("DiffLlamaForCausalLM", {{"num_key_value_heads", 1}}, "num_key_value_heads");
   names("MiniMaxForCausalLM", {{"sliding_window", 3}, {"num_local_experts", 2}, {"num_key_value_heads", 2}},
         "sliding_window");

@@ -19,7 +19,8 @@ inline std::filesystem::path kin_folder() {
 // run, those whose layers are of their own making (refimpl/models/own_layers.h), and modernbert_decoder and OPT with narrow
 // embeddings, whose heads have tensors that no cut is known of.
 inline bool is_computed_over_ranks(const std::string& family) {
-  static const std::set<std::string> kWhole = {"bailing_moe_v2_5",
+  static const std::set<std::string> kWhole = {"bailing_moe_linear",
+                                               "bailing_moe_v2_5",
                                                "bitnet",
                                                "codegen",
                                                "diffllama",

@@ -35,6 +35,8 @@ def checkpoint(config):
         return {name: weight(name, shape) for name, shape in kimi_k3.shapes(config).items()}
     if config["model_type"] == "nemotron-nas":
         return {name: weight(name, shape) for name, shape in decilm.shapes(config).items()}
+    if config["model_type"] in published.MODELS:
+        return {name: weight(name, shape) for name, shape in published.shapes(config).items()}
     tensors = checkpoint_tensors(build(json.loads(json.dumps(twin_of(config)))))
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     if config["model_type"] in TWINS:
@@ -589,7 +591,7 @@ def seeing(make, kind, **tower):
 
 
 def text_of(config):
-    return config.get("text_config", config)
+    return config.get("text_config", config.get("llm_config", config))
 
 
 def words_of(config):
@@ -850,10 +852,10 @@ TWINS = {
 }
 
 
-from . import mistral_large3, own_code, own_code_2023, own_mixtures  # noqa: E402  of what stands above
+from . import mistral_large3, own_code, own_code_2023, own_mixtures, published  # noqa: E402  of what stands above
 
 TWINS |= hybrids.TWINS
-FAMILIES |= own_code.FAMILIES | own_code_2023.FAMILIES | own_mixtures.FAMILIES | mistral_large3.FAMILIES
+FAMILIES |= own_code.FAMILIES | own_code_2023.FAMILIES | own_mixtures.FAMILIES | mistral_large3.FAMILIES | published.FAMILIES
 TWINS |= own_code.TWINS | own_code_2023.TWINS | own_mixtures.TWINS | mistral_large3.TWINS
 
 
@@ -894,7 +896,7 @@ OF_FAMILY = {
     "falcon": {"mlp": None},  # to which attention's output is added in place
 }
 OF_FAMILY["gemma4_unified_text"] = OF_FAMILY["gemma4_text"]
-OF_FAMILY |= newer.TAPS | own_layers.TAPS | rules_2026.TAPS | sighted.TAPS
+OF_FAMILY |= published.TAPS | newer.TAPS | own_layers.TAPS | rules_2026.TAPS | sighted.TAPS
 TURNED = ("deepseek_v3", "mistral4", "axk2", "bailing_hybrid", "dots3_note_text", *rules_2026.TURNED)  # rotated parts of queries lie in another order there
 SCALED_BEFORE = ("opt",)  # queries, which others scale by their scores
 
@@ -1038,6 +1040,9 @@ def exactly(config, tensors, tokens, clear=False):
     if config["model_type"] == "nemotron-nas":
         with everything_double():
             return run_model(decilm.loaded(config, tensors, torch.float64), tokens)
+    if config["model_type"] in published.MODELS:
+        with everything_double():
+            return run_model(published.loaded(config, tensors, torch.float64), tokens)
     config, tensors = as_computed(config, tensors)
     with tempfile.TemporaryDirectory() as folder:
         put(folder, config, tensors, torch.float64)
@@ -1050,6 +1055,8 @@ def in_bfloat16(config, tensors, tokens):
         return kimi_k3.Model(config, tensors, torch.bfloat16).run(tokens)
     if config["model_type"] == "nemotron-nas":
         return run_model(decilm.loaded(config, tensors, torch.bfloat16), tokens)
+    if config["model_type"] in published.MODELS:
+        return run_model(published.loaded(config, tensors, torch.bfloat16), tokens)
     config, tensors = as_computed(config, tensors)
     with tempfile.TemporaryDirectory() as folder:
         put(folder, config, tensors, torch.float64)

@@ -11,6 +11,7 @@ std::span<const ModelRule> mixture_kin_rules();
 std::span<const ModelRule> odd_mixture_rules();
 std::span<const ModelRule> own_code_rules();
 std::span<const ModelRule> own_code_2023_rules();
+std::span<const ModelRule> hub_kin_rules();
 std::span<const ModelRule> looped_rules();
 std::span<const ModelRule> soft_kin_rules();
 std::span<const ModelRule> early_kin_rules();

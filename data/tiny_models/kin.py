@@ -852,11 +852,11 @@ TWINS = {
 }
 
 
-from . import mistral_large3, own_code, own_code_2023, own_mixtures, published  # noqa: E402  of what stands above
+from . import hub_code, mistral_large3, own_code, own_code_2023, own_mixtures, published  # noqa: E402  of what stands above
 
 TWINS |= hybrids.TWINS
-FAMILIES |= own_code.FAMILIES | own_code_2023.FAMILIES | own_mixtures.FAMILIES | mistral_large3.FAMILIES | published.FAMILIES
-TWINS |= own_code.TWINS | own_code_2023.TWINS | own_mixtures.TWINS | mistral_large3.TWINS
+FAMILIES |= own_code.FAMILIES | own_code_2023.FAMILIES | own_mixtures.FAMILIES | mistral_large3.FAMILIES | published.FAMILIES | hub_code.FAMILIES
+TWINS |= own_code.TWINS | own_code_2023.TWINS | own_mixtures.TWINS | mistral_large3.TWINS | hub_code.TWINS
 
 
 def twin_of(config):
@@ -1010,6 +1010,7 @@ def run(folder, tokens, dtype):
     kind = UNLISTED.get(config["model_type"], kind)
     model = kind.from_pretrained(folder, **options).eval()
     own_code.mend(model, config, folder)
+    hub_code.mend(model, config, folder)
     own_mixtures.mend(model, config, folder)
     own_layers.mend(model, folder)
     return run_model(newer.with_shared_blocks(model), tokens)

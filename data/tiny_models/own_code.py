@@ -451,45 +451,7 @@ def looped_attention(module, query, key, value, mask, **options):
 modeling_llama.eager_attention_forward = looped_attention
 
 
-# BAGEL: a Qwen2 with norms of queries and keys, beside what draws.
-
-
-def bagel(config):
-    config = {**config, "qk_norm": chance(0.7), "layer_module": draw.choice(["Qwen2MoTDecoderLayer", "Qwen2DecoderLayer"])}
-    return {"llm_config": config, "visual_gen": False, "visual_und": False}
-
-
-def bagel_as_qwen(config):
-    text = {**config["llm_config"], "head_dim": heads_of(config["llm_config"])[2]}
-    if not text["qk_norm"]:
-        return {**text, "model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"]}
-    return {**text, "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "attention_bias": True}
-
-
-DRAWING = {".weight": "_moe_gen.weight", ".bias": "_moe_gen.bias"}
-
-
-def shapes_of_bagel(config, shapes):
-    made = {f"language_model.{name}": shape for name, shape in shapes.items() if "o_proj.bias" not in name}
-    if config["llm_config"]["layer_module"] == "Qwen2MoTDecoderLayer":
-        for name, shape in list(made.items()):
-            if ".mlp." in name:
-                made[name.replace(".mlp.", ".mlp_moe_gen.")] = shape
-            elif ".layers." in name or name.endswith("model.norm.weight"):
-                made[kin.renamed(name, DRAWING)] = shape
-    return made
-
-
-def of_bagel(config, tensors):
-    made = {name.removeprefix("language_model."): tensor for name, tensor in tensors.items() if "moe_gen" not in name}
-    if config["llm_config"]["qk_norm"]:
-        for name in [name for name in made if name.endswith("o_proj.weight")]:
-            made[name.replace("weight", "bias")] = torch.zeros(len(made[name]))
-    return made
-
-
 FAMILIES = {
-    "bagel": ("BagelForConditionalGeneration", kin.dense(head_dim=False, scaled=False, more=bagel)),
     "aquila": ("AquilaForCausalLM", kin.dense(head_dim=False, more=stated)),
     "exaone": ("ExaoneForCausalLM", kin.dense(epsilon="layer_norm_epsilon", more=exaone)),
     "internlm": ("InternLMForCausalLM", kin.dense("bias", head_dim=False, more=internlm1)),
@@ -512,7 +474,6 @@ FAMILIES = {
 
 
 TWINS = {
-    "bagel": (bagel_as_qwen, shapes_of_bagel, of_bagel),
     "aquila": (kin.as_llama, *SAME),
     "exaone": (exaone_as_llama, *with_names(EXAONE)),
     "internlm": (internlm1_as_llama, *SAME),

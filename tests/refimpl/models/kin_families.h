@@ -36,6 +36,7 @@ inline bool is_computed_over_ranks(const std::string& family) {
                                                "mllama",
                                                "modernbert_decoder",
                                                "opt_behind",
+                                               "phi3small",
                                                "qwen4_exp",
                                                "recurrent_gemma",
                                                "rwkv",

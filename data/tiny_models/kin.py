@@ -935,9 +935,8 @@ def recorded(model):
             if tap and type(module) is not torch.nn.Identity and not getattr(module, "silent", False):
                 keep(f"layers.{index}.{tap}", module)
         of_layer = f"layers.{index}."
-        hybrids.keep_within(
-            kind, layer, lambda tap, m, at=of_layer: keep(at + tap, m), lambda tap, m, at=of_layer: keep_input(at + tap, m)
-        )
+        for within in (hybrids.keep_within, published.keep_within):
+            within(kind, layer, lambda tap, m, at=of_layer: keep(at + tap, m), lambda tap, m, at=of_layer: keep_input(at + tap, m))
         if hasattr(layer, "self_attn"):
             own_mixtures.keep_within(layer, lambda tap, m, at=of_layer: keep(at + tap, m))
     for name in ("norm", "final_layernorm", "ln_f", "final_layer_norm", "norm_f", "final_norm", "layer_norm", "layernorm", "hyper_connection_mixer", "ln_out", "out_norm"):

@@ -1,6 +1,6 @@
 """Families whose truth is the code that their authors published, for kin.py: odd tiny configs, and the models themselves. That code is
 no part of this project. CODE is a folder with it: OpenELM (modeling_openelm.py and configuration_openelm.py beside apple/OpenELM's
-weights), minimind (jingyaogong/minimind)."""
+weights), minimind (jingyaogong/minimind), fla (what pip --target makes of flash-linear-attention, fla-core, triton and einops)."""
 
 import importlib
 import os
@@ -75,12 +75,64 @@ def minimind_model(config):
     return own.MiniMindForCausalLM(own.MiniMindConfig(**config))
 
 
-MODELS = {"minimind": minimind_model, "openelm": openelm_model}
+# RWKV-7 of flash-linear-attention, whose kernels are put aside for the plain functions that stand beside them.
+
+
+def rwkv7():
+    """At least two layers: rates of the first weights are told by a layer's share of the others."""
+    heads, width = draw.randint(1, 3), draw.choice([4, 8])
+    config = {
+        "vocab_size": draw.randint(40, 70), "hidden_size": heads * width, "head_dim": width, "num_hidden_layers": draw.choice([2, 3]),
+        "decay_low_rank_dim": draw.randint(2, 6), "gate_low_rank_dim": draw.randint(2, 6), "a_low_rank_dim": draw.randint(2, 6),
+        "v_low_rank_dim": draw.randint(2, 6), "norm_eps": draw.choice([1e-5, 0.02]), "tie_word_embeddings": False, "hidden_act": "sqrelu",
+    }
+    if chance():
+        config["intermediate_size"] = draw.randint(6, 30)
+    elif chance():
+        config["hidden_ratio"] = draw.choice([1, 2])
+    return config
+
+
+def shifted(x, *_options, **_more):
+    return torch.nn.functional.pad(x, (0, 0, 1, 0))[:, :-1] - x, None
+
+
+def rwkv7_model(config):
+    if str(CODE / "fla") not in sys.path:
+        sys.path.insert(0, str(CODE / "fla"))
+    from fla.layers import rwkv7 as layers
+    from fla.models.rwkv7 import modeling_rwkv7 as own
+    from fla.ops.generalized_delta_rule.dplr.naive import dplr_recurrence
+    from fla.ops.rwkv7 import fused_addcmul, fused_k_update, gate_output_correction
+
+    def scan(r, w, k, v, kk, a, **_options):
+        exact = torch.promote_types(r.dtype, torch.float32)
+        r, w, k, v, alpha, beta = (x.transpose(1, 2).to(exact) for x in (r, w, k, v, -kk, kk * a))
+        made, _ = dplr_recurrence(r * r.shape[-1] ** 0.5, k, v, alpha, beta, w)
+        return made.transpose(1, 2).to(kk.dtype), None
+
+    layers.token_shift = own.token_shift = shifted
+    layers.fused_addcmul_rwkv7, layers.fused_k_rwkv7 = fused_addcmul.torch_addcmul_rwkv7, fused_k_update.k_update_ref
+    layers.gate_output_correction, layers.fused_mul_recurrent_rwkv7 = gate_output_correction.gate_output_correction_ref, scan
+    own.ACT2FN["sqrelu"] = lambda x: torch.relu(x).square()
+    return own.RWKV7ForCausalLM(own.RWKV7Config(**config, fuse_norm=False, fuse_cross_entropy=False, use_l2warp=False, use_cache=False))
+
+
+MODELS = {"minimind": minimind_model, "openelm": openelm_model, "rwkv7": rwkv7_model}
 FAMILIES = {
     "minimind": ("MiniMindForCausalLM", kin.dense(scaled=False, more=minimind)),
     "openelm": ("OpenELMForCausalLM", openelm),
+    "rwkv7": ("RWKV7ForCausalLM", rwkv7),
 }
-TAPS = {"openelm": {"attn_norm": "attn_norm", "ffn_norm": "mlp_norm", "ffn": "mlp_out"}}
+OURS = {"attn_norm": "attn_norm", "ffn_norm": "mlp_norm", "ffn": "mlp_out"}
+TAPS = {"openelm": OURS, "rwkv7": OURS}
+
+
+def keep_within(kind, layer, keep, keep_input):
+    """As hybrids.keep_within()."""
+    if kind == "rwkv7":
+        keep("scan_norm", layer.attn.g_norm)
+        keep_input("scan", layer.attn.g_norm)
 
 
 def shapes(config):

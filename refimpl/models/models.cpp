@@ -25,8 +25,8 @@ constexpr std::array kRulesOfFiles = {
     &kGraniteHybridRule, &kKimiLinearRule,    &kLing3Rule,         &kLing3VlRule,    &kGemma4Rule,
     &kMistral4Rule,      &kMistralLarge3Rule, &kGemma3nRule,       &kOlmoHybridRule, &kMistralLarge4Rule,
     &kQwen4ExpRule,      &kHrmTextRule,       &kMuseGlimmerRule,   &kMuseSparkRule,  &kInklingRule,
-    &kDogeRule,          &kJetmoeRule,        &kRwkv4Rule,         &kZambaRule,      &kZayaRule,
-    &kXlstmRule};
+    &kDogeRule,          &kJetmoeRule,        &kRwkv7Rule,         &kRwkv4Rule,      &kZambaRule,
+    &kZayaRule,          &kXlstmRule};
 
 const std::vector<const ModelRule*>& every_rule() {
   static const std::vector<const ModelRule*> rules = [] {

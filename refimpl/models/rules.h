@@ -66,7 +66,7 @@ extern const ModelRule kQwen3MoeRule;
 extern const ModelRule kQwen3NextRule;
 extern const ModelRule kQwen35Rule;
 extern const ModelRule kQwen4ExpRule;
-extern const ModelRule kRwkv4Rule;
+extern const ModelRule kRwkv4Rule, kRwkv7Rule;
 extern const ModelRule kXlstmRule;
 extern const ModelRule kYoutuRule;
 extern const ModelRule kZambaRule;

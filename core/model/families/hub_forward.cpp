@@ -72,4 +72,12 @@ Hyperparameters forward_phi3_small(ConfigReader& config, const ModuleTree& tree)
   return h;
 }
 
+// A state has no end; max_position_embeddings is how long the texts of training were.
+Hyperparameters forward_rwkv7(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h = read_forward(
+      config, tree, {.epsilon = 1e-5, .activation_key = {}, .epsilon_key = "norm_eps", .rotates = false});
+  h.context = std::size_t{1} << 20U;
+  return h;
+}
+
 }  // namespace assay::families

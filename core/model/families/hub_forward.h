@@ -12,5 +12,6 @@ Hyperparameters forward_jais(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_minimind(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_openelm(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_phi3_small(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_rwkv7(ConfigReader& config, const ModuleTree& tree);
 
 }  // namespace assay::families

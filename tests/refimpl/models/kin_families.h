@@ -40,6 +40,7 @@ inline bool is_computed_over_ranks(const std::string& family) {
                                                "qwen4_exp",
                                                "recurrent_gemma",
                                                "rwkv",
+                                               "rwkv7",
                                                "step1",
                                                "xlstm",
                                                "zamba",

@@ -91,7 +91,8 @@ TEST_P(TakenBack, LeavesNoTrace) {
 }
 
 // Families with rules of their own, whose caches hold what others' do not.
-INSTANTIATE_TEST_SUITE_P(OwnRules, TakenBack, testing::Values("mistral_large4", "qwen4_exp", "hrm_text"),
+INSTANTIATE_TEST_SUITE_P(OwnRules, TakenBack,
+                         testing::Values("mistral_large4", "qwen4_exp", "hrm_text", "rwkv7"),
                          [](const auto& info) { return std::string(info.param); });
 
 INSTANTIATE_TEST_SUITE_P(Families, Kin, testing::ValuesIn(test::kin_families()),

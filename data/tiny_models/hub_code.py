@@ -1,5 +1,5 @@
 """Odd tiny models of decoders of the hub (refimpl/models/hub_kin.cpp), for kin.py, as own_code.py has others: BAGEL's half that understands,
-JAIS, Phi-3-small. Sources: the code beside the weights, as vLLM 0.10 and SGLang 0.5.23 took it over."""
+JAIS, Phi-3-small, Motif. Sources: the code beside the weights, as vLLM 0.10 and SGLang 0.5.23 took it over."""
 
 import math
 import re
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import load_file
+from transformers.models.llama import modeling_llama
 
 from . import kin
 from .own_code import back, heads_of
@@ -230,10 +231,91 @@ def make_phi3_small(model, config, tensors):
             layer.self_attn.register_forward_pre_hook(sparse, with_kwargs=True)
 
 
+# Motif: a Llama whose heads attend in pairs, of which the second is taken from the first, and whose gates PolyNorm bends.
+
+
+def motif(config):
+    heads = draw.choice([2, 4])
+    rope = {"rope_theta": config.get("rope_theta", 1e4), "max_position_embeddings": 64, "rms_norm_eps": config.get("rms_norm_eps", 1e-5)}
+    for key in ("rope_parameters", "hidden_act"):
+        config.pop(key, None)
+    return {
+        **config, **rope, "num_attention_heads": heads, "num_key_value_heads": heads, "hidden_size": heads * draw.choice([6, 8]),
+        "hidden_act": "poly_norm", "attn_rms_norm_eps": draw.choice([1e-5, 0.01]),
+    }
+
+
+def motif_as_llama(config):
+    return kin.as_llama(config, hidden_act="silu", attention_bias=False, mlp_bias=False)
+
+
+def shapes_of_motif(config, shapes):
+    width, made = heads_of(config)[2], dict(shapes)
+    for i in range(config["num_hidden_layers"]):
+        at = f"model.layers.{i}."
+        made |= {f"{at}self_attn.lambda_{letter}{n}": (width,) for letter in "qk" for n in (1, 2)} | {f"{at}self_attn.subln.weight": (2 * width,)}
+        made |= {f"{at}mlp.act_fn.weight": (3,), f"{at}mlp.act_fn.bias": (1,)}
+    return made
+
+
+def of_motif(_config, tensors):
+    return tensors
+
+
+class PairedAttention(torch.nn.Module):
+    """Around the projections of a Llama's."""
+
+    def __init__(self, attention, config, layer, tensors):
+        super().__init__()
+        self.inner, self.heads, self.epsilon = attention, config["num_attention_heads"], config["attn_rms_norm_eps"]
+        self.start = 0.8 - 0.6 * math.exp(-0.3 * (layer - 1))
+        self.vectors = {name: tensors[f"model.layers.{layer}.self_attn.{name}"] for name in ("lambda_q1", "lambda_k1", "lambda_q2", "lambda_k2", "subln.weight")}
+
+    def forward(self, hidden_states, position_embeddings, **_):
+        x = hidden_states
+        exact = torch.promote_types(x.dtype, torch.float32)
+        q, k, v = (getattr(self.inner, f"{letter}_proj")(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for letter in "qkv")
+        q, k = modeling_llama.apply_rotary_pos_emb(q, k, *position_embeddings)
+
+        def attended(n, m):
+            scores = (q[:, n::2] @ k[:, n::2].transpose(-1, -2)).to(exact) * q.shape[-1] ** -0.5
+            scores = scores + torch.full(scores.shape[-2:], float("-inf"), dtype=exact).triu(1)
+            return scores.softmax(-1).to(x.dtype) @ v[:, m::2]
+
+        both = [torch.cat([attended(n, 0), attended(n, 1)], -1) for n in (0, 1)]
+        of = {name: tensor.to(exact) for name, tensor in self.vectors.items()}
+        share = torch.exp((of["lambda_q1"] * of["lambda_k1"]).sum()) - torch.exp((of["lambda_q2"] * of["lambda_k2"]).sum()) + self.start
+        y = (both[0] - share.to(x.dtype) * both[1]).to(exact)
+        y = (y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + self.epsilon)).to(x.dtype) * of["subln.weight"].to(x.dtype)
+        return self.inner.o_proj((y * (1 - self.start)).transpose(1, 2).flatten(-2)), None
+
+
+class PolyNorm(torch.nn.Module):
+    def __init__(self, weight, bias):
+        super().__init__()
+        self.weight, self.bias = weight, bias
+
+    def forward(self, x):
+        def normed(y):
+            y = y.to(torch.promote_types(y.dtype, torch.float32))
+            return (y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype)
+
+        w = self.weight.to(x.dtype)
+        return w[0] * normed(x**3) + w[1] * normed(x**2) + w[2] * normed(x) + self.bias.to(x.dtype)
+
+
+def make_motif(model, config, tensors):
+    for i, layer in enumerate(model.model.layers):
+        layer.self_attn = PairedAttention(layer.self_attn, config, i, tensors)
+        layer.mlp.act_fn = PolyNorm(*(tensors[f"model.layers.{i}.mlp.act_fn.{part}"] for part in ("weight", "bias")))
+
+
 def mend(model, config, folder):
     """As own_code.mend()."""
     if "mup_width_scale" in config:
         make_jais(model, config, load_file(Path(folder) / "model.safetensors"))
+    if "attn_rms_norm_eps" in config:
+        make_motif(model, config, load_file(Path(folder) / "model.safetensors"))
     if "gegelu_limit" in config:
         make_phi3_small(model, config, load_file(Path(folder) / "model.safetensors"))
 
@@ -241,10 +323,12 @@ def mend(model, config, folder):
 FAMILIES = {
     "bagel": ("BagelForConditionalGeneration", kin.dense(head_dim=False, scaled=False, more=bagel)),
     "jais": ("JAISLMHeadModel", jais),
+    "motif": ("MotifForCausalLM", kin.dense(head_dim=False, kv_heads=False, scaled=False, more=motif)),
     "phi3small": ("Phi3SmallForCausalLM", phi3_small),
 }
 TWINS = {
     "bagel": (bagel_as_qwen, shapes_of_bagel, of_bagel),
     "jais": (jais_as_gpt2, shapes_of_jais, of_jais),
+    "motif": (motif_as_llama, shapes_of_motif, of_motif),
     "phi3small": (phi3_small_as_starcoder2, shapes_of_phi3_small, of_phi3_small),
 }

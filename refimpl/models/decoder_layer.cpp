@@ -96,6 +96,7 @@ DecoderLayer read_decoder_layer(const Weights& weights, std::size_t index, const
   layer.mlp.limit = limit_of(form.shared_limits, index);
   layer.mlp.up_first = form.up_first;
   layer.mlp.alternating = form.alternating;
+  if (form.poly_norm) layer.mlp.poly = PolyNorm::read(weights, index);
   if (is_mixture(weights, index)) {
     Mixture mixture = read_mixture(weights, index, activation, form, norms);
     if (layer.mlp.down)

@@ -118,6 +118,7 @@ Matrix GatedMlp::inner(const Matrix& x, Ops& ops) const {
   }
   if (gate_scale != 1) g = ops.multiply(g, gate_scale);
   if (situ) return bend(g, u, *situ, ops);
+  if (poly) return ops.scale((*poly)(g, ops), u);
   if (limit == 0) return ops.gated_activation(g, u, form);
   if (limit_first) return ops.gated_activation(cut_above(g, limit, ops), ops.clamp(u, limit), form);
   return ops.scale(cut_above(ops.activation(g, form.activation), limit, ops), ops.clamp(u, limit));

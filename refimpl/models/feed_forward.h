@@ -7,6 +7,7 @@
 
 #include "refimpl/models/model.h"
 #include "refimpl/models/norms.h"
+#include "refimpl/models/poly_norm.h"
 #include "refimpl/models/projection.h"
 #include "refimpl/models/xielu.h"
 #include "refimpl/ops/interface.h"
@@ -30,6 +31,7 @@ struct GatedMlp {
   double limit = 0;                       // 0: none; else act(gate) ends above there, and up at ± it
   bool limit_first = false;               // … or the gate does, before act (GLM-5.3, HY4)
   std::optional<Xielu> xielu;             // in place of `form`, without a gate
+  std::optional<PolyNorm> poly;           // … with one: Motif
   Norm inner_norm;                        // of what `down` is given (BitNet); set by the caller
   bool up_first = false;                  // of gate_up: Molmo2's
   bool alternating = false;  // … whose rows are a gate, an up, the next gate: Inkling, as published

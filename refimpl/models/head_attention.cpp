@@ -104,7 +104,8 @@ HeadAttention::HeadAttention(const Weights& weights, std::size_t layer, const At
     index_ = BlockIndex::find(weights, layer, whole_geometry(weights, layer), form.index, norm);
   if (form.gated_passes) std::swap(gate_, pass_gate_);
   if (form.relative) relative_.emplace(weights, layer, geometry, *form.relative);
-  if (form.differential) differential_.emplace(weights, layer, geometry.v_head_dim, norm.epsilon);
+  if (form.differential)
+    differential_.emplace(weights, layer, geometry.v_head_dim, norm.epsilon, *form.differential);
   context_norm_ = Norm(
       weights.find({.role = Role::post_attention_norm, .part = Part::attention, .layer = layer}), {}, norm);
   if (form.unit_values) v_norm_ = Norm::unweighted(geometry.v_head_dim, norm);

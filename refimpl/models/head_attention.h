@@ -41,7 +41,7 @@ struct AttentionForm {
   // what the first one's cache gives: σ(q · w + b) of each head's rotated query.
   bool gated_passes = false;
   std::optional<std::size_t> first_pass = {};
-  bool differential = false;
+  std::optional<DifferentialForm> differential = {};
   // Muse: queries and keys of each head are normed, without weights, before they rotate, and queries times this.
   std::optional<double> unit_queries = {};
   bool unit_context = false;  // what each head gives is normed, without weights

@@ -53,6 +53,22 @@ constexpr auto kMinimindUsed =
 constexpr std::string_view kMinimindIdle[] = {"flash_attn", "dropout", "router_aux_loss_coef"};
 constexpr FixedKey kMinimindFixed[] = {{"inference_rope_scaling", "false"}, {"rope_scaling", "null"}};
 
+// Motif 2.6B: differential attention of pairs of heads, PolyNorm.
+constexpr std::string_view kMotif[] = {"motif"};
+constexpr auto kMotifUsed = kin_keys(
+    {"rms_norm_eps", "attn_rms_norm_eps", "num_key_value_heads", "head_dim", "use_bias", "attention_bias"});
+constexpr std::string_view kMotifIdle[] = {"max_window_layers"};
+constexpr FixedKey kMotifFixed[] = {
+    {"use_sliding_window", "false"}, {"sliding_window", "null"}, {"wesar_weights", "false"}};
+std::unique_ptr<LanguageModel> make_motif(const Weights& weights, const ModelOptions& options) {
+  require_all_heads(weights);
+  ConfigReader config(weights.config(), "Motif");
+  const double epsilon = config.real("attn_rms_norm_eps", 1e-5, 0, 1);
+  return make_kin_as(
+      {.poly_norm = true, .attention = {.differential = DifferentialForm{.pairs = true, .epsilon = epsilon}}},
+      weights, options);
+}
+
 constexpr std::string_view kOpenelm[] = {"openelm"};
 constexpr DecoderForm kOpenelmForm = {};
 constexpr std::string_view kOpenelmUsed[] = {"vocab_size",
@@ -133,6 +149,7 @@ std::unique_ptr<LanguageModel> make_phi3_small(const Weights& weights, const Mod
 
 constexpr ModelRule kHubRules[] = {
     {kBagel, {}, {kBagelUsed, kBagelIdle, kBagelFixed}, make_kin<kBagelForm>},
+    {kMotif, {}, {kMotifUsed, kMotifIdle, kMotifFixed}, make_motif},
     {kJais, {}, {kJaisUsed, kJaisIdle, kJaisFixed}, make_kin<kJaisForm>},
     {kPhi3Small, {}, {kPhi3SmallUsed, kPhi3SmallIdle, kPhi3SmallFixed}, make_phi3_small},
     {kMinimind, {}, {kMinimindUsed, kMinimindIdle, kMinimindFixed}, make_kin<kMinimindForm>},

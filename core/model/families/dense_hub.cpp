@@ -235,7 +235,7 @@ const Family kXverse = {"xverse", "XVERSE",        kXverseArchitectures, kXverse
                         {},       describe_xverse, forward_xverse};
 const Family kSkywork = {"skywork", "Skywork", kSkyworkArchitectures, kSkyworkTypes, {}, describe_skywork};
 const Family kKormo = {"kormo", "KORMo", kKormoArchitectures, kKormoTypes, {}, describe_kormo, forward_kormo};
-const Family kMotif = {"motif", "Motif", kMotifArchitectures, kMotifTypes, {}, describe_motif};
+const Family kMotif = {"motif", "Motif", kMotifArchitectures, kMotifTypes, {}, describe_motif, forward_motif};
 const Family kPhi3Small = {"phi3small", "Phi-3-small",       kPhi3SmallArchitectures, kPhi3SmallTypes,
                            {},          describe_phi3_small, forward_phi3_small};
 const Family kSpark25 = {"spark2_5", "Spark-X 2.5",   kSpark25Architectures, kSpark25Types,

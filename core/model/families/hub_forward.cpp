@@ -44,6 +44,21 @@ Hyperparameters forward_minimind(ConfigReader& config, const ModuleTree& tree) {
   return h;
 }
 
+// Its configuration class is not at hand; heads are told apart in pairs, and what pairs of fewer key heads mean no source at hand
+// tells alike.
+Hyperparameters forward_motif(ConfigReader& config, const ModuleTree& tree) {
+  for (const char* key : {"rms_norm_eps", "attn_rms_norm_eps", "rope_theta", "max_position_embeddings"})
+    config.require(config.has(key),
+                   std::string(key) + " is not there, and its class's default is not known here");
+  const AttentionGeometry& g = tree.attention.at(0);
+  config.require(
+      g.heads == g.kv_heads && g.heads % 2 == 0,
+      "num_attention_heads is odd, or not num_key_value_heads: such Motifs are counted, and not computed");
+  Hyperparameters h = read_forward(config, tree, {});
+  h.activation = "silu";  // PolyNorm, for which this is no word
+  return h;
+}
+
 // No key tells ε; frequencies are computed for as many positions as a text has, whatever rope_max_length says.
 Hyperparameters forward_openelm(ConfigReader& config, const ModuleTree& tree) {
   Hyperparameters h = read_forward(config, tree,

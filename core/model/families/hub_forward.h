@@ -10,6 +10,7 @@ namespace assay::families {
 Hyperparameters forward_bagel(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_jais(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_minimind(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_motif(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_openelm(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_phi3_small(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_rwkv7(ConfigReader& config, const ModuleTree& tree);

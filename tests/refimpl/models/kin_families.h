@@ -35,6 +35,7 @@ inline bool is_computed_over_ranks(const std::string& family) {
                                                "mistral_large4",
                                                "mllama",
                                                "modernbert_decoder",
+                                               "motif",
                                                "opt_behind",
                                                "phi3small",
                                                "qwen4_exp",

@@ -1,4 +1,4 @@
-// What a layer attends with, as the tree has it.
+// What a layer attends with, and what experts it has, as the tree has it.
 #pragma once
 
 #include <algorithm>
@@ -17,5 +17,13 @@ inline const AttentionGeometry* geometry_of(const ModuleTree& tree, std::size_t 
   }
   return nullptr;
 }
+
+struct LayerExperts {
+  std::size_t count = 0, active = 0;  // of `count`, how many a token visits
+};
+
+// Those of the tree, but where layers differ (Nemotron-H Puzzle).
+LayerExperts experts_of(const ModuleTree& tree, std::size_t layer);
+bool experts_differ(const ModuleTree& tree);
 
 }  // namespace assay

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/model/layer_geometry.h"
 #include "core/model/parallel_words.h"
 #include "core/numeric/ceil_div.h"
 #include "core/system/error.h"
@@ -102,6 +103,8 @@ std::vector<std::string> refusals_to_cut(const ModuleTree& tree, const ParallelC
     refuse(fmt::format("EP size {} is greater than the number of experts 0.", grid.ep));
   else if (grid.ep > 1 && tree.experts % grid.ep != 0)
     refuse(experts_refusal());
+  else if (grid.ep > 1 && experts_differ(tree))
+    refuse("Layers have different numbers of experts.");
   return refusals;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/model/layer_geometry.h"
 #include "core/system/error.h"
 
 namespace assay {
@@ -91,6 +92,8 @@ std::vector<std::string> refusals_to_run(const ModuleTree& tree, const RankGrid&
   if (grid.ep > 1 && tree.experts == 0) refusals.add("a model without experts has none to deal out");
   if (grid.ep > 1 && tree.experts % grid.ep != 0)
     refusals.add(fmt::format("{} experts over {} groups", tree.experts, grid.ep));
+  if (grid.ep > 1 && experts_differ(tree))
+    refusals.add("layers have different numbers of experts, which are not dealt out");
   if (grid.tp > 1) {
     for (std::string& line : refusals_to_cut(tree, {grid.tp, 1})) refusals.add(std::move(line));
     refuse_heads(tree, grid, refusals);

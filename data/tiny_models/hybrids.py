@@ -1,6 +1,9 @@
 """Odd tiny configs of families whose layers keep a state beside keys and values, drawn at random (kin.py has the rest)."""
 
+import copy
+
 import check_family_variants as variants
+from transformers.models.nemotron_h import modeling_nemotron_h
 
 draw, chance, flags = variants.draw, variants.chance, variants.flags
 
@@ -70,6 +73,45 @@ def nemotron_h():
             {"linear_attention": "M", "moe": "E", "full_attention": "*", "mlp": "-"}[kind] for kind in config.pop("layers_block_type")
         )
     return flags(config, "mlp_bias", "use_conv_bias", "use_bias")
+
+
+# Puzzle: each layer of experts says how many they are, how wide, and how many a token visits. transformers' class knows one number for all.
+
+
+def nemotron_h_puzzle():
+    config = nemotron_h()
+    pattern = config.pop("hybrid_override_pattern", None)
+    kinds = config.pop("layers_block_type", None) or [{"M": "linear_attention", "E": "moe", "*": "full_attention", "-": "mlp"}[c] for c in pattern]
+    kinds = [*kinds[:2], "moe", "moe"]
+    words = {"linear_attention": "mamba", "full_attention": "attention"}
+    blocks = [{"block_type": words.get(kind, kind)} for kind in kinds]
+    for block in blocks:
+        if block["block_type"] == "moe":
+            count = draw.randint(2, 7)
+            block |= {"moe_intermediate_size": draw.randint(3, 12), "n_routed_experts": count, "num_experts_per_tok": draw.randint(1, count)}
+    for key in ("num_experts_per_tok", "moe_intermediate_size"):
+        config.pop(key)
+    return {**config, "n_group": 1, "topk_group": 1, "num_hidden_layers": len(blocks), "block_configs": blocks}
+
+
+def puzzle_as_nemotron_h(config):
+    words = {"mamba": "linear_attention", "attention": "full_attention"}
+    kinds = [words.get(block["block_type"], block["block_type"]) for block in config["block_configs"]]
+    return {**config, "model_type": "nemotron_h", "architectures": ["NemotronHForCausalLM"], "layers_block_type": kinds}
+
+
+class LayersExperts(modeling_nemotron_h.NemotronHMoE):
+    """Of a config with block_configs as many and as wide as the layer says; of others the class's own."""
+
+    def __init__(self, config, layer_idx=None):
+        if getattr(config, "block_configs", None):
+            config = copy.copy(config)
+            for key, value in config.block_configs[layer_idx].items():
+                setattr(config, key, value)
+        super().__init__(config, layer_idx)
+
+
+modeling_nemotron_h.MIXER_TYPES["moe"] = LayersExperts
 
 
 def falcon_h1():
@@ -144,8 +186,11 @@ FAMILIES = {
     "granitemoehybrid": ("GraniteMoeHybridForCausalLM", granitemoehybrid),
     "kimi_linear": ("KimiLinearForCausalLM", kimi_linear),
     "nemotron_h": ("NemotronHForCausalLM", nemotron_h),
+    "nemotron_h_puzzle": ("NemotronHPuzzleForCausalLM", nemotron_h_puzzle),
     "olmo_hybrid": ("OlmoHybridForCausalLM", olmo_hybrid),
 }
+# As kin.TWINS.
+TWINS = {"nemotron_h_puzzle": (puzzle_as_nemotron_h, lambda config, shapes: shapes, lambda config, tensors: tensors)}
 
 
 def taps_of(kind, layer):

@@ -33,8 +33,10 @@ def weight(name, shape):
 def checkpoint(config):
     if config.get("attn_res_block_size"):  # Kimi K3, of which no class is
         return {name: weight(name, shape) for name, shape in kimi_k3.shapes(config).items()}
-    if "block_configs" in config:
+    if config["model_type"] == "nemotron-nas":
         return {name: weight(name, shape) for name, shape in decilm.shapes(config).items()}
+    if config["model_type"] in published.MODELS:
+        return {name: weight(name, shape) for name, shape in published.shapes(config).items()}
     tensors = checkpoint_tensors(build(json.loads(json.dumps(twin_of(config)))))
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     if config["model_type"] in TWINS:
@@ -589,7 +591,7 @@ def seeing(make, kind, **tower):
 
 
 def text_of(config):
-    return config.get("text_config", config)
+    return config.get("text_config", config.get("llm_config", config))
 
 
 def words_of(config):
@@ -850,10 +852,11 @@ TWINS = {
 }
 
 
-from . import mistral_large3, own_code, own_code_2023, own_mixtures  # noqa: E402  of what stands above
+from . import hub_code, mistral_large3, own_code, own_code_2023, own_mixtures, published  # noqa: E402  of what stands above
 
-FAMILIES |= own_code.FAMILIES | own_code_2023.FAMILIES | own_mixtures.FAMILIES | mistral_large3.FAMILIES
-TWINS |= own_code.TWINS | own_code_2023.TWINS | own_mixtures.TWINS | mistral_large3.TWINS
+TWINS |= hybrids.TWINS
+FAMILIES |= own_code.FAMILIES | own_code_2023.FAMILIES | own_mixtures.FAMILIES | mistral_large3.FAMILIES | published.FAMILIES | hub_code.FAMILIES
+TWINS |= own_code.TWINS | own_code_2023.TWINS | own_mixtures.TWINS | mistral_large3.TWINS | hub_code.TWINS
 
 
 def twin_of(config):
@@ -893,7 +896,7 @@ OF_FAMILY = {
     "falcon": {"mlp": None},  # to which attention's output is added in place
 }
 OF_FAMILY["gemma4_unified_text"] = OF_FAMILY["gemma4_text"]
-OF_FAMILY |= newer.TAPS | own_layers.TAPS | rules_2026.TAPS | sighted.TAPS
+OF_FAMILY |= published.TAPS | newer.TAPS | own_layers.TAPS | rules_2026.TAPS | sighted.TAPS
 TURNED = ("deepseek_v3", "mistral4", "axk2", "bailing_hybrid", "dots3_note_text", *rules_2026.TURNED)  # rotated parts of queries lie in another order there
 SCALED_BEFORE = ("opt",)  # queries, which others scale by their scores
 
@@ -932,9 +935,8 @@ def recorded(model):
             if tap and type(module) is not torch.nn.Identity and not getattr(module, "silent", False):
                 keep(f"layers.{index}.{tap}", module)
         of_layer = f"layers.{index}."
-        hybrids.keep_within(
-            kind, layer, lambda tap, m, at=of_layer: keep(at + tap, m), lambda tap, m, at=of_layer: keep_input(at + tap, m)
-        )
+        for within in (hybrids.keep_within, published.keep_within):
+            within(kind, layer, lambda tap, m, at=of_layer: keep(at + tap, m), lambda tap, m, at=of_layer: keep_input(at + tap, m))
         if hasattr(layer, "self_attn"):
             own_mixtures.keep_within(layer, lambda tap, m, at=of_layer: keep(at + tap, m))
     for name in ("norm", "final_layernorm", "ln_f", "final_layer_norm", "norm_f", "final_norm", "layer_norm", "layernorm", "hyper_connection_mixer", "ln_out", "out_norm"):
@@ -1007,6 +1009,7 @@ def run(folder, tokens, dtype):
     kind = UNLISTED.get(config["model_type"], kind)
     model = kind.from_pretrained(folder, **options).eval()
     own_code.mend(model, config, folder)
+    hub_code.mend(model, config, folder)
     own_mixtures.mend(model, config, folder)
     own_layers.mend(model, folder)
     return run_model(newer.with_shared_blocks(model), tokens)
@@ -1034,9 +1037,12 @@ def exactly(config, tensors, tokens, clear=False):
         if clear and model.margin < 0.012:
             raise ValueError("a choice of experts that rounding may turn")
         return exact
-    if "block_configs" in config:
+    if config["model_type"] == "nemotron-nas":
         with everything_double():
             return run_model(decilm.loaded(config, tensors, torch.float64), tokens)
+    if config["model_type"] in published.MODELS:
+        with everything_double():
+            return run_model(published.loaded(config, tensors, torch.float64), tokens)
     config, tensors = as_computed(config, tensors)
     with tempfile.TemporaryDirectory() as folder:
         put(folder, config, tensors, torch.float64)
@@ -1047,8 +1053,10 @@ def exactly(config, tensors, tokens, clear=False):
 def in_bfloat16(config, tensors, tokens):
     if config.get("attn_res_block_size"):
         return kimi_k3.Model(config, tensors, torch.bfloat16).run(tokens)
-    if "block_configs" in config:
+    if config["model_type"] == "nemotron-nas":
         return run_model(decilm.loaded(config, tensors, torch.bfloat16), tokens)
+    if config["model_type"] in published.MODELS:
+        return run_model(published.loaded(config, tensors, torch.bfloat16), tokens)
     config, tensors = as_computed(config, tensors)
     with tempfile.TemporaryDirectory() as folder:
         put(folder, config, tensors, torch.float64)

@@ -1,4 +1,4 @@
-"""Mixtures among the families of own_code.py: DeepSeekMoE, Param2, Sarvam, openPangu Ultra MoE, K2 Horizon, Ling 2.5."""
+"""Mixtures among the families of own_code.py: DeepSeekMoE, Param2, Sarvam, openPangu Ultra MoE, K2 Horizon, Ling 2.5, Ring linear 2.0."""
 
 import math
 import re
@@ -428,6 +428,34 @@ def keep_within(layer, keep):
         keep("scan_norm", layer.self_attn.scan_norm)
 
 
+# Ring and Ling linear 2.0: GLM-4.5, of which most layers have lightning attention.
+
+
+def ring_linear(config):
+    config = kin.ling2(config)
+    heads, width = draw.choice([2, 3, 4]), draw.choice([8, 12])
+    return {
+        **config, "num_attention_heads": heads, "num_key_value_heads": draw.choice([n for n in (1, heads)]), "head_dim": width, "hidden_size": heads * width,
+        "num_hidden_layers": draw.choice([3, 4]), "layer_group_size": draw.choice([2, 3]), "group_norm_size": draw.choice([1, heads]),
+        "score_function": "sigmoid", "use_qkv_bias": chance(), "num_nextn_predict_layers": 0, "moe_shared_expert_intermediate_size": config["moe_intermediate_size"],
+    }
+
+
+def ring_as_glm4_moe(config):
+    return {**kin.as_glm4_moe(config), "rotating": config["partial_rotary_factor"], "linear_width": config["head_dim"]}
+
+
+def shapes_of_ring(config, shapes):
+    linear = {name: shape for name, shape in shapes.items() if (m := re.search(r"layers\.(\d+)\.self_attn", name)) and is_linear(config, int(m[1]))}
+    return kin.shapes_of_ling2(config, {name: shape for name, shape in shapes.items() if name not in linear}) | shapes_of_ling25(config, linear)
+
+
+def of_ring(config, tensors):
+    lightning = {name: tensor for name, tensor in tensors.items() if (m := re.search(r"layers\.(\d+)\.attention", name)) and is_linear(config, int(m[1]))}
+    others = {name: tensor for name, tensor in tensors.items() if name not in lightning}
+    return kin.of_ling2(config, others) | {f"lightning.{name}": tensor for name, tensor in lightning.items()}
+
+
 def mend(model, config, folder):
     """What a twin's class lacks; `folder`: with weights that it does not know."""
     if "epsilon_of_latents" in config:
@@ -441,6 +469,7 @@ def mend(model, config, folder):
 
 
 FAMILIES = {
+    "bailing_moe_linear": ("BailingMoeLinearV2ForCausalLM", kin.experts("use_qkv_bias", count="n_routed_experts", scaled=False, more=ring_linear)),
     "bailing_moe_v2_5": ("BailingMoeV2_5ForCausalLM", kin.experts(head_dim=False, scaled=False, count="n_routed_experts", more=ling25)),
     "deepseek_v1": (
         "DeepseekForCausalLM", kin.experts("attention_bias", "norm_topk_prob", head_dim=False, count="n_routed_experts", more=deepseek_v1),
@@ -454,6 +483,7 @@ FAMILIES = {
 
 
 TWINS = {
+    "bailing_moe_linear": (ring_as_glm4_moe, shapes_of_ring, of_ring),
     "bailing_moe_v2_5": (ling25_as_deepseek_v3, shapes_of_ling25, of_ling25),
     "deepseek_v1": (deepseek_as_qwen2_moe, shapes_of_deepseek_v1, of_deepseek_v1),
     "k2_horizon": (horizon_as_glm4_moe, shapes_of_horizon, of_horizon),

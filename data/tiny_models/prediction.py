@@ -27,6 +27,13 @@ def nemotron_h(seed):
     return kin.config_of("nemotron_h") | {"num_nextn_predict_layers": 1, "mtp_hybrid_override_pattern": "*E"}
 
 
+def nemotron_h_puzzle(seed):
+    """Whose layer of experts has more of them than any of the model's."""
+    hybrids.draw.seed(seed)
+    experts = {"block_type": "moe", "moe_intermediate_size": hybrids.draw.randint(3, 12), "n_routed_experts": 8, "num_experts_per_tok": 3}
+    return kin.config_of("nemotron_h_puzzle") | {"num_nextn_predict_layers": 1, "mtp_block_configs": [{"block_type": "attention"}, experts]}
+
+
 # Config; names of what stands around the layers, the layers' kinds, where the last norm is.
 AROUND_QWEN = {"projection": "mtp.fc", "embedding": "mtp.pre_fc_norm_embedding", "hidden": "mtp.pre_fc_norm_hidden", "final": "mtp.norm"}
 AROUND_NEMOTRON = {
@@ -38,6 +45,7 @@ FAMILIES = {
     "qwen3_5": (qwen(variants.qwen3_5), AROUND_QWEN, ["full_attention"]),
     "qwen3_5_moe": (qwen(variants.qwen3_5_moe), AROUND_QWEN, ["full_attention"]),
     "nemotron_h": (nemotron_h, AROUND_NEMOTRON, ["full_attention", "moe"]),
+    "nemotron_h_puzzle": (nemotron_h_puzzle, AROUND_NEMOTRON, ["full_attention", "moe"]),
 }
 
 
@@ -81,6 +89,8 @@ class Prediction(nn.Module):
         config._attn_implementation, config._experts_implementation = "eager", "eager"
         first = config.num_hidden_layers
         config.layer_types = [*config.layer_types, *kinds]
+        if getattr(config, "mtp_block_configs", None):
+            config.block_configs = [*config.block_configs, *config.mtp_block_configs]
         self.layers = nn.ModuleList(type(block)(config, first + i) for i in range(len(kinds)))
         final = getattr(model.model, "norm", None) or model.model.norm_f
         epsilon = getattr(config, "rms_norm_eps", None) or config.layer_norm_epsilon
@@ -135,7 +145,7 @@ def truth(family, seed, count=9):
     tokens = [draw.randrange(2, config["vocab_size"]) for _ in range(count)]
     tensors = kin.checkpoint(config)
     with tempfile.TemporaryDirectory() as folder, everything_double():
-        kin.put(folder, config, tensors, torch.float64)
+        kin.put(folder, *kin.as_computed(config, tensors), torch.float64)
         model = AutoModelForCausalLM.from_pretrained(
             folder, dtype=torch.float64, attn_implementation="eager", experts_implementation="eager"
         ).eval()

@@ -89,19 +89,33 @@ def inkling():
     return activated(config)
 
 
+def inkling_whole():
+    """Under the names that are published, gates and ups row by row; layers of both kinds."""
+    beside = {"vision_config": {"patch_size": 12, "temporal_patch_size": 2, "num_channels": 1, "n_layers": 3}}
+    beside["audio_config"] = {"n_mel_bins": 3, "mel_vocab_size": 16}
+    text = inkling()
+    text.pop("tie_word_embeddings", None)
+    text |= {"num_hidden_layers": 3, "layer_types": ["hybrid_sliding", "hybrid", draw.choice(["hybrid", "hybrid_sliding"])]}
+    text["mlp_layer_types"] = ["dense", "sparse", draw.choice(["dense", "sparse"])]
+    return {**beside, "text_config": {**text, "model_type": "inkling_text"}}
+
+
 def of(family, change):
     return variants.FAMILIES[family][0], behind(family, change)
 
 
 KIN = {
     "ernie4_5_vl_moe": of("ernie4_5_vl_moe", ernie4_5_vl_moe),
+    "inkling_mm_model": ("InklingForConditionalGeneration", inkling_whole),
     "inkling_text": ("InklingForCausalLM", inkling),
     "molmo2": of("molmo2", molmo2),
     "muse_glimmer": of("muse_glimmer", muse_glimmer),
     "muse_spark": of("muse_spark", muse_spark),
 }
+CONVOLVED = {"attn_sconv": "attn_conv", "mlp_sconv": "mlp_conv"}
 TAPS = {
-    "inkling_text": {"attn_sconv": "attn_conv", "mlp_sconv": "mlp_conv"},
+    "inkling_mm_model": CONVOLVED,
+    "inkling_text": CONVOLVED,
     "muse_glimmer": AFTER,
     "muse_spark": {**AFTER, "post_attention_residual_gate": "attn_residual"},
 }

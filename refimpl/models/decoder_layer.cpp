@@ -19,7 +19,7 @@ Mixture read_mixture(const Weights& weights, std::size_t index, const GatedActiv
   const ExpertRouting& routing = hyperparameters(weights.tree()).routing;
   Mixture mixture = Mixture::read(weights, index, activation, form.moe);
   mixture.rule = form.gate;
-  mixture.rule.top_k = weights.tree().experts_per_token;
+  mixture.rule.top_k = experts_of(weights.whole_tree(), index).active;
   mixture.rule.renormalize = routing.renormalize;
   mixture.rule.scale = routing.scale;
   mixture.rule.groups = routing.groups;
@@ -95,6 +95,8 @@ DecoderLayer read_decoder_layer(const Weights& weights, std::size_t index, const
   layer.mlp.inner_norm = norms.stored(Role::post_feedforward_norm, index, Part::dense_mlp);
   layer.mlp.limit = limit_of(form.shared_limits, index);
   layer.mlp.up_first = form.up_first;
+  layer.mlp.alternating = form.alternating;
+  if (form.poly_norm) layer.mlp.poly = PolyNorm::read(weights, index);
   if (is_mixture(weights, index)) {
     Mixture mixture = read_mixture(weights, index, activation, form, norms);
     if (layer.mlp.down)

@@ -21,9 +21,13 @@ Matrix head_by_head(const Matrix& a, const Matrix& b, std::size_t width, Ops& op
 
 }  // namespace
 
-Differential::Differential(const Weights& weights, std::size_t layer, std::size_t v_head_dim, double epsilon)
-    : start_(0.8 - 0.6 * std::exp(-0.3 * static_cast<double>(layer))),
-      norm_(Norm::unweighted(2 * v_head_dim, {.epsilon = epsilon})) {
+Differential::Differential(const Weights& weights, std::size_t layer, std::size_t v_head_dim, double epsilon,
+                           const DifferentialForm& form)
+    : pairs_(form.pairs),
+      start_(0.8 - 0.6 * std::exp(-0.3 * (static_cast<double>(layer) - (form.pairs ? 1 : 0)))),
+      norm_(form.pairs ? Norm(weights.get({.role = Role::attention_gate, .layer = layer, .half = 4}), {},
+                              NormRule{.epsilon = form.epsilon})
+                       : Norm::unweighted(2 * v_head_dim, {.epsilon = epsilon})) {
   const auto vector = [&](int number) {
     return decode_vector(weights.get({.role = Role::attention_gate, .layer = layer, .half = number}));
   };
@@ -40,13 +44,18 @@ Matrix Differential::of_halves(const AttentionCall& call, std::size_t keys, std:
   AttentionCall part = call;
   part.heads = call.heads / 2;
   part.kv_heads = call.kv_heads / 2;
-  part.q = call.q.part(keys * part.heads * call.qk_dim, part.heads * call.qk_dim);
+  part.q = half_of(call.q, keys, call.heads, call.qk_dim, ops);
   for (SequenceMetadata& s : part.sequences) {
-    const std::size_t k = part.kv_heads * call.qk_dim, v = part.kv_heads * call.v_dim;
-    s.key_rows.base = s.key_rows.base.part(keys * k, k);
-    s.value_rows.base = s.value_rows.base.part(values * v, v);
+    s.key_rows.base = half_of(s.key_rows.base, keys, call.kv_heads, call.qk_dim, ops);
+    s.value_rows.base = half_of(s.value_rows.base, values, call.kv_heads, call.v_dim, ops);
   }
   return ops.attention(part);
+}
+
+Matrix Differential::half_of(const Matrix& rows, std::size_t half, std::size_t vectors, std::size_t width,
+                             Ops& ops) const {
+  if (pairs_) return ops.of_each(rows, 2 * width, half * width, width);
+  return rows.part(half * (vectors / 2) * width, vectors / 2 * width);
 }
 
 Matrix Differential::operator()(const AttentionCall& call, Ops& ops) const {

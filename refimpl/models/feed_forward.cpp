@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/model/layer_geometry.h"
 #include "core/system/error.h"
 #include "refimpl/models/experts_one_by_one.h"
 #include "refimpl/models/logit_choice.h"
@@ -23,7 +24,7 @@ Matrix dense_weights(const Routing& routing, std::size_t experts, Ops& ops) {
 }
 
 void read_experts(const Weights& weights, std::size_t layer, ExpertWeights& experts) {
-  const std::size_t count = weights.tree().experts;
+  const std::size_t count = experts_of(weights.whole_tree(), layer).count;
   const auto all = [&](Role role, bool bias) {
     std::vector<WeightView> views;
     for (std::size_t e = 0; e < count; ++e) {
@@ -117,6 +118,7 @@ Matrix GatedMlp::inner(const Matrix& x, Ops& ops) const {
   }
   if (gate_scale != 1) g = ops.multiply(g, gate_scale);
   if (situ) return bend(g, u, *situ, ops);
+  if (poly) return ops.scale((*poly)(g, ops), u);
   if (limit == 0) return ops.gated_activation(g, u, form);
   if (limit_first) return ops.gated_activation(cut_above(g, limit, ops), ops.clamp(u, limit), form);
   return ops.scale(cut_above(ops.activation(g, form.activation), limit, ops), ops.clamp(u, limit));

@@ -7,6 +7,7 @@
 
 #include "refimpl/models/model.h"
 #include "refimpl/models/norms.h"
+#include "refimpl/models/poly_norm.h"
 #include "refimpl/models/projection.h"
 #include "refimpl/models/xielu.h"
 #include "refimpl/ops/interface.h"
@@ -30,15 +31,14 @@ struct GatedMlp {
   double limit = 0;                       // 0: none; else act(gate) ends above there, and up at ± it
   bool limit_first = false;               // … or the gate does, before act (GLM-5.3, HY4)
   std::optional<Xielu> xielu;             // in place of `form`, without a gate
+  std::optional<PolyNorm> poly;           // … with one: Motif
   Norm inner_norm;                        // of what `down` is given (BitNet); set by the caller
   bool up_first = false;                  // of gate_up: Molmo2's
-  bool alternating = false;  // … whose rows are a gate, an up, the next gate: Inkling's prediction
+  bool alternating = false;  // … whose rows are a gate, an up, the next gate: Inkling, as published
 
   static GatedMlp read(const Weights& weights, std::size_t layer, Part part, const GatedActivation& form);
   Matrix forward(const Matrix& x, Ops& ops) const;  // [tokens, hidden]
-
- private:
-  Matrix inner(const Matrix& x, Ops& ops) const;  // [tokens, width]
+  Matrix inner(const Matrix& x, Ops& ops) const;    // [tokens, width]: what `down` is given
 };
 
 struct SharedSinks;
@@ -68,7 +68,7 @@ struct Mixture {
   MoeForm mixing = MoeForm::sparse;
   std::shared_ptr<const SharedSinks> sinks;  // Inkling, in place of `shared`
 
-  // Router, correction, `tree().experts` experts, and the shared expert where the layer has one. The caller
+  // Router, correction, experts, and the shared expert where the layer has one. The caller
   // sets rule and roundings.
   static Mixture read(const Weights& weights, std::size_t layer, const GatedActivation& form, MoeForm mixing);
   // Taps: router_logits and router_weights, both [tokens, experts]; a weight is 0 where not chosen.

@@ -104,7 +104,8 @@ HeadAttention::HeadAttention(const Weights& weights, std::size_t layer, const At
     index_ = BlockIndex::find(weights, layer, whole_geometry(weights, layer), form.index, norm);
   if (form.gated_passes) std::swap(gate_, pass_gate_);
   if (form.relative) relative_.emplace(weights, layer, geometry, *form.relative);
-  if (form.differential) differential_.emplace(weights, layer, geometry.v_head_dim, norm.epsilon);
+  if (form.differential)
+    differential_.emplace(weights, layer, geometry.v_head_dim, norm.epsilon, *form.differential);
   context_norm_ = Norm(
       weights.find({.role = Role::post_attention_norm, .part = Part::attention, .layer = layer}), {}, norm);
   if (form.unit_values) v_norm_ = Norm::unweighted(geometry.v_head_dim, norm);
@@ -116,7 +117,7 @@ CacheWidth HeadAttention::cache_width() const {
   const std::size_t index = index_ ? index_->head_dim : 0;  // whose keys lie behind the values
   return {geometry_.kv_heads * geometry_.qk_head_dim, geometry_.kv_heads * geometry_.v_head_dim + index,
           relative_ ? relative_->states() : std::vector<StateShape>(), index_ ? 0 : geometry_.window,
-          index_ || relative_ || form_.slopes != SlopeForm::linear ? 0 : geometry_.kv_heads};
+          index_ || relative_ || is_biased() ? 0 : geometry_.kv_heads};
 }
 
 Matrix HeadAttention::forward(const Matrix& x, const Batch& batch, const RopeAngles* angles, Ops& ops,
@@ -147,6 +148,11 @@ Matrix HeadAttention::forward(const Matrix& x, const Batch& batch, const RopeAng
   if (gate_) at("attn_gated", context = gated(context, gate_(x, ops), ops));
   if (context_norm_) at("context_norm", context = context_norm_(context, ops));
   return o_(context, ops);  // [tokens, hidden]
+}
+
+// As no kernel is.
+bool HeadAttention::is_biased() const {
+  return form_.slopes != SlopeForm::linear || (form_.blocks && form_.blocks->of_layer(layer_));
 }
 
 void HeadAttention::require_whole_cache(const Batch& batch) const {
@@ -345,9 +351,13 @@ Matrix HeadAttention::attend(const Qkv& of, const Batch& batch, const RopeAngles
   }
   if (picks) return attend_to_blocks(of, batch, ops);
   if (relative_) return (*relative_)(call, of.relative, ops);
-  if (form_.slopes != SlopeForm::linear) {
+  if (is_biased()) {
     require_whole_cache(batch);
-    return attend_with_bias(call, slope_biases(form_.slopes, slopes_, scale_), ops);
+    return attend_with_bias(call,
+                            form_.slopes != SlopeForm::linear
+                                ? slope_biases(form_.slopes, slopes_, scale_)
+                                : pattern_biases(*form_.blocks, geometry_.heads),
+                            ops);
   }
   const Matrix context = differential_ ? (*differential_)(call, ops) : ops.attention(call);
   if (geometry_.cached) tell_attention(call, batch, layer_, ops);

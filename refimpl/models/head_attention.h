@@ -8,6 +8,7 @@
 
 #include "refimpl/models/alibi.h"
 #include "refimpl/models/block_index.h"
+#include "refimpl/models/block_pattern.h"
 #include "refimpl/models/differential.h"
 #include "refimpl/models/norms.h"
 #include "refimpl/models/projection.h"
@@ -40,11 +41,12 @@ struct AttentionForm {
   // what the first one's cache gives: σ(q · w + b) of each head's rotated query.
   bool gated_passes = false;
   std::optional<std::size_t> first_pass = {};
-  bool differential = false;
+  std::optional<DifferentialForm> differential = {};
   // Muse: queries and keys of each head are normed, without weights, before they rotate, and queries times this.
   std::optional<double> unit_queries = {};
   bool unit_context = false;  // what each head gives is normed, without weights
   SlopeForm slopes = SlopeForm::linear;
+  std::optional<BlockPattern> blocks = {};  // Phi-3-small
   std::optional<RelativeForm> relative =
       {};  // Inkling: scores have a bias of the distance, and are scaled by 1/width
 };
@@ -73,6 +75,7 @@ class HeadAttention {
   void make_units(Qkv& of, Ops& ops) const;
   void convolve(Qkv& of, const Matrix& x, const Batch& batch, Ops& ops) const;
   void require_whole_cache(const Batch& batch) const;
+  bool is_biased() const;
   Matrix gated(const Matrix& context, const Matrix& gate, Ops& ops) const;
   void clip(Qkv& of, Ops& ops) const;
   void cut_by_key_head(const Matrix& fused, Qkv& to, Ops& ops) const;

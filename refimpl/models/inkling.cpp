@@ -5,16 +5,20 @@
 namespace assay {
 namespace {
 
+// As published, where gates and ups lie row by row; transformers saves all gates of an expert first.
+bool experts_alternate(const ModuleTree& tree) {
+  bool found = false;
+  for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence&) {
+    found |= spec.role == Role::mlp_gate_up && spec.part == Part::routed_expert && spec.parallel.interleaved;
+  });
+  return found;
+}
+
 std::unique_ptr<LanguageModel> make_inkling(const Weights& weights, const ModelOptions& options) {
   require_all_heads(weights);
   ConfigReader config(weights.config(), "Inkling");
-  for_each_spec(weights.tree(), [&](const TensorSpec& spec, const Occurrence& where) {
-    config.require(
-        where.mtp || spec.role != Role::mlp_gate_up || !spec.parallel.interleaved,
-        "gates and ups lie row by row, as Inkling is published: it is computed as transformers saves "
-        "its text model");
-  });
   DecoderForm form;
+  form.interleaved_experts = experts_alternate(weights.tree());
   form.inkling = {.route_scale = config.real("route_scale", 8, -1e6, 1e6)};
   if (config.has("unpadded_vocab_size")) form.inkling->words = config.size("unpadded_vocab_size").value();
   // Hidden states first, unless the config says otherwise; all modules share one norm behind them, or have none.

@@ -37,7 +37,7 @@ constexpr auto kCompassUsed = kin_keys({"layer_norm_eps", "num_key_value_heads",
 constexpr std::string_view kCompassIdle[] = {"pooling", "sliding_window_pattern"};
 
 constexpr std::string_view kDiffllama[] = {"diffllama"};
-constexpr DecoderForm kDiffllamaForm = {.attention = {.differential = true}};
+constexpr DecoderForm kDiffllamaForm = {.attention = {.differential = DifferentialForm{}}};
 constexpr auto kDiffllamaUsed =
     kin_keys({"rms_norm_eps", "num_key_value_heads", "head_dim", "attention_bias"});
 constexpr std::string_view kDiffllamaIdle[] = {"lambda_std_dev"};

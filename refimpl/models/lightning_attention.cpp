@@ -1,4 +1,4 @@
-// Lightning attention (arXiv 2501.08313; Ling and Ring 2.5, 2.6): of each head, with q and k normed, rotated, and q / √d,
+// Lightning attention (arXiv 2501.08313; Ling and Ring 2.5, 2.6, and linear 2.0): of each head, with q and k normed, rotated, and q / √d,
 //
 //   S ← exp(-s) S + k ⊗ v;  o = qᵀS;  dense(norm(o) · w · σ(g_proj(x)))
 //

@@ -25,15 +25,16 @@ constexpr std::array kRulesOfFiles = {
     &kGraniteHybridRule, &kKimiLinearRule,    &kLing3Rule,         &kLing3VlRule,    &kGemma4Rule,
     &kMistral4Rule,      &kMistralLarge3Rule, &kGemma3nRule,       &kOlmoHybridRule, &kMistralLarge4Rule,
     &kQwen4ExpRule,      &kHrmTextRule,       &kMuseGlimmerRule,   &kMuseSparkRule,  &kInklingRule,
-    &kDogeRule,          &kJetmoeRule,        &kRwkv4Rule,         &kZambaRule,      &kZayaRule,
-    &kXlstmRule};
+    &kDogeRule,          &kJetmoeRule,        &kRwkv7Rule,         &kRwkv4Rule,      &kZambaRule,
+    &kZayaRule,          &kXlstmRule};
 
 const std::vector<const ModelRule*>& every_rule() {
   static const std::vector<const ModelRule*> rules = [] {
     std::vector<const ModelRule*> all(kRulesOfFiles.begin(), kRulesOfFiles.end());
-    for (const auto table : {dense_kin_rules, mixture_kin_rules, odd_mixture_rules, soft_kin_rules,
-                             own_code_rules, own_code_2023_rules, looped_rules, early_kin_rules,
-                             kin_2026_rules, latent_2026_rules, seeing_kin_rules, scan_kin_rules}) {
+    for (const auto table :
+         {dense_kin_rules, mixture_kin_rules, odd_mixture_rules, soft_kin_rules, own_code_rules,
+          own_code_2023_rules, hub_kin_rules, looped_rules, early_kin_rules, kin_2026_rules,
+          latent_2026_rules, seeing_kin_rules, scan_kin_rules}) {
       for (const ModelRule& rule : table()) all.push_back(&rule);
     }
     return all;

@@ -1,5 +1,5 @@
 // Nemotron-H and Nemotron 3 (NVIDIA): each layer is one mixer behind one norm: Mamba-2, attention that rotates nothing, an
-// MLP of relu², or experts of that kind, from Super on in a narrower space. What predicts one more token is attention and
+// MLP of relu², or experts of that kind, from Super on in a narrower space, in Puzzle's models as many as the layer says. What predicts one more token is attention and
 // experts, each in a layer of its own.
 //
 // Where the references disagree (--variant):
@@ -85,6 +85,8 @@ constexpr std::string_view kNemotronHUsed[] = {"vocab_size",
                                                "time_step_min",
                                                "mamba_dt_min",
                                                "time_step_limit",
+                                               "block_configs",
+                                               "mtp_block_configs",
                                                "n_routed_experts",
                                                "num_local_experts",
                                                "n_shared_experts",

@@ -301,9 +301,44 @@ constexpr FixedKey kLing25Fixed[] = {{"score_function", "\"sigmoid\""}, {"scorin
                                      {"linear_silu", "false"},          {"use_linear_silu", "false"},
                                      {"linear_rope", "true"},           {"rope_interleave", "true"},
                                      {"use_mla_nope", "false"}};
-std::unique_ptr<LanguageModel> make_ling25(const Weights& weights, const ModelOptions& options) {
+// … or grouped attention in the others.
+constexpr std::string_view kRingLinear[] = {"bailing_moe_linear"};
+constexpr auto kRingLinearUsed = kin_keys({"rms_norm_eps",
+                                           "num_key_value_heads",
+                                           "head_dim",
+                                           "partial_rotary_factor",
+                                           "rotary_dim",
+                                           "layer_group_size",
+                                           "layer_types",
+                                           "group_norm_size",
+                                           "first_k_dense_replace",
+                                           "use_bias",
+                                           "use_qkv_bias",
+                                           "use_qk_norm",
+                                           "num_kv_heads_for_linear_attn",
+                                           "linear_key_value_heads",
+                                           "num_experts",
+                                           "num_local_experts",
+                                           "num_experts_per_tok",
+                                           "num_shared_experts",
+                                           "moe_intermediate_size",
+                                           "moe_shared_expert_intermediate_size",
+                                           "moe_router_enable_expert_bias",
+                                           "n_group",
+                                           "topk_group",
+                                           "norm_topk_prob",
+                                           "routed_scaling_factor",
+                                           "num_nextn_predict_layers"});
+constexpr std::string_view kRingLinearIdle[] = {
+    "embedding_dropout", "output_dropout", "max_window_layers", "router_dtype",
+    "seq_aux",           "topk_method",    "linear_backend",    "mtp_loss_scaling_factor"};
+constexpr FixedKey kRingLinearFixed[] = {{"score_function", "\"sigmoid\""}, {"scoring_func", "\"sigmoid\""},
+                                         {"linear_silu", "false"},          {"use_linear_silu", "false"},
+                                         {"linear_rope", "true"},           {"norm_head", "false"},
+                                         {"use_sliding_window", "false"}};
+std::unique_ptr<LanguageModel> make_lightning_kin(const Weights& weights, const ModelOptions& options) {
   require_all_heads(weights);
-  ConfigReader config(weights.config(), "Ling 2.5");
+  ConfigReader config(weights.config(), "lightning attention");
   DecoderForm form = kOwnSigmoidForm;
   form.latent = options.mla;
   form.latent_epsilon = hyperparameters(weights.tree()).epsilon;
@@ -322,7 +357,8 @@ constexpr ModelRule kOwnCodeRules[] = {
     {kExaone3, {}, {kExaone3Used}, make_kin<kOwnPlain>},
     {kInternlm3, {}, {kInternlm3Used}, make_kin<kOwnPlain>},
     {kIquest, {}, {kIquestUsed, {}, kIquestFixed}, make_kin<kOwnPlain>},
-    {kLing25, {}, {kLing25Used, kLing25Idle, kLing25Fixed}, make_ling25},
+    {kLing25, {}, {kLing25Used, kLing25Idle, kLing25Fixed}, make_lightning_kin},
+    {kRingLinear, {}, {kRingLinearUsed, kRingLinearIdle, kRingLinearFixed}, make_lightning_kin},
     {kK2Horizon, {}, {kK2HorizonUsed, {}, kK2HorizonFixed}, make_k2_horizon},
     {kOrion, {}, {kOrionUsed, kOrionIdle}, make_kin<kOrionForm>},
     {kPanguDense, {}, {kPanguDenseUsed, {}, kPanguDenseFixed}, make_kin<kOwnPlain>},

@@ -13,11 +13,16 @@ SharedSinks SharedSinks::read(const Weights& weights, std::size_t layer, const M
   SharedSinks sinks;
   const std::size_t count = mixture.router.rows - weights.tree().experts;
   for (std::size_t e = 0; e < count; ++e) {
-    const auto get = [&](Role role) {
-      return weights.get({.role = role, .part = Part::shared_expert, .layer = layer, .expert = e});
+    const auto key = [&](Role role) {
+      return WeightKey{.role = role, .part = Part::shared_expert, .layer = layer, .expert = e};
     };
+    const auto find = [&](Role role) { return weights.find(key(role)); };
+    const auto get = [&](Role role) { return weights.get(key(role)); };
     GatedMlp& expert = sinks.experts.emplace_back();
-    expert.gate = get(Role::mlp_gate), expert.up = get(Role::mlp_up), expert.down = get(Role::mlp_down);
+    expert.gate_up = find(Role::mlp_gate_up);
+    expert.alternating = static_cast<bool>(expert.gate_up);  // as published
+    if (!expert.gate_up) expert.gate = get(Role::mlp_gate), expert.up = get(Role::mlp_up);
+    expert.down = get(Role::mlp_down);
     expert.form = mixture.experts.form;
   }
   sinks.scale =
@@ -56,9 +61,7 @@ Matrix SharedSinks::forward(const Mixture& mixture, const Matrix& x, Ops& ops, c
   Matrix beside;
   for (std::size_t e = 0; e < experts.size(); ++e) {
     const GatedMlp& expert = experts[e];
-    const Matrix inner =
-        ops.gated_activation(ops.linear(x, expert.gate), ops.linear(x, expert.up), expert.form);
-    const Matrix y = ops.linear(ops.scale(inner, gammas.part(e, 1)), expert.down);
+    const Matrix y = ops.linear(ops.scale(expert.inner(x, ops), gammas.part(e, 1)), expert.down);
     beside = e == 0 ? y : ops.add(beside, y);
   }
   return ops.add(mixed, beside);

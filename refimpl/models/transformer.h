@@ -66,6 +66,8 @@ struct DecoderForm {
   bool turns_back = false;                  // heads rotate by minus their angles (nanochat)
   std::optional<GatedActivation> mlp = {};  // unset: the one that the config names
   bool up_first = false;                    // MLPs hold ups and gates in one matrix, in this order
+  bool alternating = false;                 // … or a gate, an up, the next gate
+  bool poly_norm = false;                   // Motif
   std::optional<Activation> experts_activation = {};  // of routed experts, where it is another
   AttentionForm attention = {};
   // Families with experts; how many are chosen, their groups and scale, and whether their weights add up to 1, is

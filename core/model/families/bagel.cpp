@@ -4,6 +4,7 @@
 // the SigLIP that a vit_config of 27 names, as vLLM 0.33 does.
 #include "core/model/families/all_more.h"
 #include "core/model/families/encoder_towers.h"
+#include "core/model/families/hub_forward.h"
 #include "core/model/families/llama_kin.h"
 #include "core/model/families/sighted_own_code.h"
 #include "core/model/families/sighted_parts.h"
@@ -113,6 +114,6 @@ constexpr std::string_view kBagelArchitectures[] = {"BagelForConditionalGenerati
 
 }  // namespace
 
-const Family kBagel = {"bagel", "BAGEL", kBagelArchitectures, kBagelTypes, {}, describe_bagel};
+const Family kBagel = {"bagel", "BAGEL", kBagelArchitectures, kBagelTypes, {}, describe_bagel, forward_bagel};
 
 }  // namespace assay::families

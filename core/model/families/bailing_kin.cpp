@@ -192,7 +192,7 @@ const Family kBailing25 = {"bailing_moe_v2_5", "Ling 2.5, 2.6", kLing25Architect
                            describe_ling25,    forward_ling25};
 const Family kRingLinear = {
     "bailing_moe_linear", "Ring and Ling linear 2.0", kRingLinearArchitectures, kRingLinearTypes, {},
-    describe_ring_linear};
+    describe_ring_linear, forward_ring_linear};
 const Family kParam2Moe = {"param2moe", "Param2 with experts", kParam2Architectures, kParam2Types,
                            {},          describe_param2,       forward_param2};
 const Family kBailing3Vl = {"bailing_moe_v3_vl", "Ling 3 VL",  kLing3VlArchitectures, kLing3VlTypes, {},

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/all_hub.h"
+#include "core/model/families/hub_forward.h"
 #include "core/model/families/llama_kin.h"
 #include "core/model/families/own_code_forward.h"
 
@@ -234,9 +235,9 @@ const Family kXverse = {"xverse", "XVERSE",        kXverseArchitectures, kXverse
                         {},       describe_xverse, forward_xverse};
 const Family kSkywork = {"skywork", "Skywork", kSkyworkArchitectures, kSkyworkTypes, {}, describe_skywork};
 const Family kKormo = {"kormo", "KORMo", kKormoArchitectures, kKormoTypes, {}, describe_kormo, forward_kormo};
-const Family kMotif = {"motif", "Motif", kMotifArchitectures, kMotifTypes, {}, describe_motif};
-const Family kPhi3Small = {"phi3small", "Phi-3-small",      kPhi3SmallArchitectures, kPhi3SmallTypes,
-                           {},          describe_phi3_small};
+const Family kMotif = {"motif", "Motif", kMotifArchitectures, kMotifTypes, {}, describe_motif, forward_motif};
+const Family kPhi3Small = {"phi3small", "Phi-3-small",       kPhi3SmallArchitectures, kPhi3SmallTypes,
+                           {},          describe_phi3_small, forward_phi3_small};
 const Family kSpark25 = {"spark2_5", "Spark-X 2.5",   kSpark25Architectures, kSpark25Types,
                          {},         describe_spark25};
 const Family kDomynEdge = {"domyn_edge", "Domyn Edge", kDomynArchitectures,

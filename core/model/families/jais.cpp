@@ -1,6 +1,7 @@
 // JAIS 1: GPT-2's names and its matrices stored [in, out], with SwiGLU, and with ALiBi in place of a table of positions.
 // Source: inceptionai's modeling_jais.py as vLLM 0.10's jais.py reads its checkpoints.
 #include "core/model/families/all_hub.h"
+#include "core/model/families/hub_forward.h"
 #include "core/model/families/llama_kin.h"
 
 namespace assay::families {
@@ -61,6 +62,6 @@ constexpr std::string_view kJaisArchitectures[] = {"JAISLMHeadModel"}, kJaisType
 
 }  // namespace
 
-const Family kJais = {"jais", "JAIS", kJaisArchitectures, kJaisTypes, {}, describe_jais};
+const Family kJais = {"jais", "JAIS", kJaisArchitectures, kJaisTypes, {}, describe_jais, forward_jais};
 
 }  // namespace assay::families

@@ -246,10 +246,6 @@ void describe_nemotron_h(ConfigReader& config, ModuleTree& tree) {
 }
 
 Hyperparameters forward_nemotron_h(ConfigReader& config, const ModuleTree& tree) {
-  config.require(
-      config.config().text_sections("block_configs").empty(),
-      "block_configs is there: layers whose tokens visit different numbers of experts are counted, and not "
-      "computed");
   Hyperparameters h = read_forward(config, tree,
                                    {.epsilon = 1e-5,
                                     .rope = {.context = 4096},
@@ -258,6 +254,10 @@ Hyperparameters forward_nemotron_h(ConfigReader& config, const ModuleTree& tree)
                                     .epsilon_key = "layer_norm_epsilon",
                                     .rotates = false});
   read_groups(config, true, h);
+  config.require(
+      h.routing.groups == 1 || config.config().text_sections("block_configs").empty(),
+      "block_configs is there, and n_group not 1: groups of experts that differ by layer are counted, "
+      "and not computed");
   return h;
 }
 

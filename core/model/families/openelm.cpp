@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/all_hub.h"
+#include "core/model/families/hub_forward.h"
 #include "core/model/families/llama_kin.h"
 
 namespace assay::families {
@@ -100,6 +101,7 @@ constexpr std::string_view kOpenelmArchitectures[] = {"OpenELMForCausalLM"}, kOp
 
 }  // namespace
 
-const Family kOpenelm = {"openelm", "OpenELM", kOpenelmArchitectures, kOpenelmTypes, {}, describe_openelm};
+const Family kOpenelm = {"openelm", "OpenELM",        kOpenelmArchitectures, kOpenelmTypes,
+                         {},        describe_openelm, forward_openelm};
 
 }  // namespace assay::families

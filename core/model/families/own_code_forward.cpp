@@ -119,6 +119,16 @@ Hyperparameters forward_ling25(ConfigReader& config, const ModuleTree& tree) {
   return h;
 }
 
+// All layers rotate the same part of a head.
+Hyperparameters forward_ring_linear(ConfigReader& config, const ModuleTree& tree) {
+  Hyperparameters h =
+      read_forward(config, tree, {.rope = {.theta = 600000, .context = 32768, .partial = true}});
+  config.require(config.number("rotary_dim", h.ropes.back().rotary_dim) == h.ropes.back().rotary_dim,
+                 "rotary_dim is not head_dim times partial_rotary_factor");
+  read_choice(config, tree, 8, 4, 2.5, h);
+  return h;
+}
+
 // Class defaults as the tree has them: a Llama's.
 Hyperparameters forward_nanbeige(ConfigReader& config, const ModuleTree& tree) {
   return read_forward(config, tree, {});

@@ -16,6 +16,7 @@ Hyperparameters forward_iquestcoder(ConfigReader& config, const ModuleTree& tree
 Hyperparameters forward_k2_horizon(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_kormo(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_ling25(ConfigReader& config, const ModuleTree& tree);
+Hyperparameters forward_ring_linear(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_nanbeige(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_orion(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_pangu_embedded(ConfigReader& config, const ModuleTree& tree);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/model/families/all_hub.h"
+#include "core/model/families/hub_forward.h"
 #include "core/model/families/llama_kin.h"
 
 namespace assay::families {
@@ -125,6 +126,7 @@ constexpr std::string_view kRwkv7Architectures[] = {"RWKV7ForCausalLM"}, kRwkv7T
 
 }  // namespace
 
-const Family kRwkv7 = {"rwkv7", "RWKV-7", kRwkv7Architectures, kRwkv7Types, {}, describe_rwkv7};
+const Family kRwkv7 = {"rwkv7", "RWKV-7",       kRwkv7Architectures, kRwkv7Types,
+                       {},      describe_rwkv7, forward_rwkv7};
 
 }  // namespace assay::families

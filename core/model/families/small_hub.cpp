@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/model/families/all_more.h"
+#include "core/model/families/hub_forward.h"
 #include "core/model/families/llama_kin.h"
 
 namespace assay::families {
@@ -223,8 +224,8 @@ constexpr std::string_view kMinimindArchitectures[] = {"MiniMindForCausalLM", "M
 
 }  // namespace
 
-const Family kMinimind = {"minimind",     "MiniMind", kMinimindArchitectures,
-                          kMinimindTypes, {},         describe_minimind};
+const Family kMinimind = {"minimind", "MiniMind",        kMinimindArchitectures, kMinimindTypes,
+                          {},         describe_minimind, forward_minimind};
 const Family kYuan2 = {"yuan2", "Yuan 2", kYuan2Architectures, kYuan2Types, {}, describe_yuan2};
 
 }  // namespace assay::families

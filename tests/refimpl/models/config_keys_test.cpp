@@ -233,7 +233,7 @@ TEST(ConfigKeys, NoneIsUsedThatTheClassDoesNotKnow) {
         "attn_type_list"}},
       {"recurrent_gemma", {"partial_rotary_factor", "_block_types"}},
       // Published names of what the class calls otherwise or takes from another key.
-      {"nemotron_h", {"num_hidden_layers", "attention_head_dim"}},
+      {"nemotron_h", {"num_hidden_layers", "attention_head_dim", "block_configs", "mtp_block_configs"}},
       // … and Kimi K3's, of which there is no class.
       {"kimi_linear",
        {"model_max_length", "moe_layer_freq", "attn_res_block_size", "activation_situ_beta",

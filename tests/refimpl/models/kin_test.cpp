@@ -91,7 +91,8 @@ TEST_P(TakenBack, LeavesNoTrace) {
 }
 
 // Families with rules of their own, whose caches hold what others' do not.
-INSTANTIATE_TEST_SUITE_P(OwnRules, TakenBack, testing::Values("mistral_large4", "qwen4_exp", "hrm_text"),
+INSTANTIATE_TEST_SUITE_P(OwnRules, TakenBack,
+                         testing::Values("mistral_large4", "qwen4_exp", "hrm_text", "rwkv7"),
                          [](const auto& info) { return std::string(info.param); });
 
 INSTANTIATE_TEST_SUITE_P(Families, Kin, testing::ValuesIn(test::kin_families()),
@@ -154,6 +155,15 @@ TEST(KinRefusals, NameTheKey) {
            {"kv_source_layers", {0, 1, 0}}}}},
         "kv_source_layers");
   names("CTRLLMHeadModel", {{"layer_norm_epsilon", 1e-5}}, "layer_norm_epsilon");
+  nlohmann::json puzzle = {{"block_configs",
+                            {{{"block_type", "moe"},
+                              {"n_routed_experts", 4},
+                              {"num_experts_per_tok", 1},
+                              {"moe_intermediate_size", 4}}}},
+                           {"moe_shared_expert_intermediate_size", 4}};
+  EXPECT_EQ(with("NemotronHPuzzleForCausalLM", puzzle), "computed");
+  puzzle["n_group"] = 2;
+  names("NemotronHPuzzleForCausalLM", puzzle, "n_group");
   names("DiffLlamaForCausalLM", {{"num_key_value_heads", 1}}, "num_key_value_heads");
   names("MiniMaxForCausalLM", {{"sliding_window", 3}, {"num_local_experts", 2}, {"num_key_value_heads", 2}},
         "sliding_window");

@@ -53,8 +53,9 @@ inline std::vector<double> made_weight(const std::string& name, const std::vecto
   return numbers;
 }
 
-// config.json and model.safetensors (BF16) of what the config describes.
-inline void put_made_model(const fs::path& folder, const std::string& config) {
+// config.json and model.safetensors (BF16) of what the config describes; weights(name, spec) are a tensor's numbers.
+template <class Weights>
+void put_model(const fs::path& folder, const std::string& config, const Weights& weights) {
   write_file(folder / "config.json", config);
   const ModuleTree tree = describe(ModelConfig::read(folder / "config.json"));
   nlohmann::json header = nlohmann::json::object();
@@ -62,7 +63,7 @@ inline void put_made_model(const fs::path& folder, const std::string& config) {
   for_each_tensor(tree, [&](const std::string& name, const TensorSpec& spec, const TensorIndices&) {
     if (spec.storage != Storage::own) return;
     const std::size_t begin = bytes.size();
-    for (const double x : made_weight(name, spec.shape)) {
+    for (const double x : weights(name, spec)) {
       const auto code = static_cast<std::uint16_t>(encode(kBF16, static_cast<float>(x), Overflow::special));
       bytes.push_back(static_cast<char>(code & 0xFF));
       bytes.push_back(static_cast<char>(code >> 8));
@@ -70,6 +71,10 @@ inline void put_made_model(const fs::path& folder, const std::string& config) {
     header[name] = {{"dtype", "BF16"}, {"shape", spec.shape}, {"data_offsets", {begin, bytes.size()}}};
   });
   write_file(folder / "model.safetensors", safetensors_bytes(header.dump(), bytes));
+}
+inline void put_made_model(const fs::path& folder, const std::string& config) {
+  put_model(folder, config,
+            [](const std::string& name, const TensorSpec& spec) { return made_weight(name, spec.shape); });
 }
 
 }  // namespace assay::test

@@ -80,11 +80,12 @@ void judge_scale(const TensorReport& tensor, const LogicalTensor& weight, const 
                  Findings& findings) {
   if (!tensor.has_finite()) return;
   const double least = tensor.numbers->min, most = tensor.numbers->max;
+  // MLX's are of either sign.
+  if (weight.form.kind != FormKind::packed && least < 0)
+    say(findings, Severity::error, "numbers.scale_negative",
+        fmt::format("holds the scale {:.4g}, and scales are positive", least), tensor);
   if (weight.form.kind == FormKind::scaled) {
     const double largest_code = largest_code_value(weight.form.codes);
-    if (least < 0)
-      say(findings, Severity::error, "numbers.scale_negative",
-          fmt::format("holds the scale {:.4g}, and scales are positive", least), tensor);
     if (most * largest_code > kImplausibleWeight)
       say(findings, Severity::error, "numbers.scale_large",
           fmt::format("its largest scale, {:.4g}, makes weights of {:.3g}", most, most * largest_code),

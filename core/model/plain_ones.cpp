@@ -28,7 +28,20 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kFused = 
 constexpr std::array<std::string_view, 5> kBeforeLayers = {"", "model.", "language_model.model.",
                                                            "model.language_model.", "language_model."};
 
-bool is_exempt(const ModulePatterns& ignored, const std::string& name) {
+struct Exempt {
+  explicit Exempt(const QuantizationConfig& config) : patterns(config.ignored), entries(config.ignored) {}
+  // transformers takes an entry for the end of a name as well ("self_attn.o_proj"), AutoAWQ for any part of it.
+  bool name(const std::string& tensor) const {
+    return patterns.name(tensor) ||
+           std::any_of(entries.begin(), entries.end(), [&](const std::string& entry) {
+             return !entry.empty() && tensor.find(entry) != std::string::npos;
+           });
+  }
+  ModulePatterns patterns;
+  const std::vector<std::string>& entries;
+};
+
+bool is_exempt(const Exempt& ignored, const std::string& name) {
   if (ignored.name(name)) return true;
   const std::size_t layers = name.find("layers.");
   if (layers == std::string::npos) return false;
@@ -37,7 +50,7 @@ bool is_exempt(const ModulePatterns& ignored, const std::string& name) {
                      [&](std::string_view prefix) { return ignored.name(std::string(prefix) + tail); });
 }
 
-bool is_exempt_in_any_name(const ModulePatterns& ignored, const std::string& name) {
+bool is_exempt_in_any_name(const Exempt& ignored, const std::string& name) {
   if (is_exempt(ignored, name)) return true;
   return std::any_of(kFused.begin(), kFused.end(), [&](const auto& fused) {
     const std::size_t at = name.find(fused.first);
@@ -59,7 +72,7 @@ bool quantizes_every_linear(const QuantizationConfig& config) {
 Findings plain_though_named(const std::vector<const CheckpointTensor*>& plain,
                             const QuantizationConfig& config) {
   if (plain.empty()) return {};
-  const ModulePatterns ignored(config.ignored);
+  const Exempt ignored(config);
   Findings findings;
   for (const CheckpointTensor* tensor : plain) {
     if (is_exempt_in_any_name(ignored, tensor->name)) continue;

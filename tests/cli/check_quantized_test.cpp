@@ -174,11 +174,17 @@ TEST(CheckQuantized, AGlobalScaleThatIsNoneIsAnError) {
         Broken{Form::modelopt, multiplied, NAN, ": holds 1 NaN"},
         Broken{Form::compressed, divided, 0, ": is zero, and the matrix is divided by it"},
         Broken{Form::compressed, divided, -100, ": holds -100, the scale of a whole matrix"},
-        Broken{Form::compressed, divided, INFINITY, ": holds 1 Inf"}}) {
+        Broken{Form::compressed, divided, INFINITY, ": holds 0 NaN and 1 Inf"}}) {
     QuantizedModel model(broken.form);
     model.bytes(broken.tensor) = bytes_of(std::vector<float>{broken.value});
     expect_caught(model, broken.tensor + std::string(broken.said));
   }
+}
+
+TEST(CheckQuantized, ANegativeBlockScaleIsAnError) {
+  QuantizedModel model(Form::modelopt);
+  model.bytes("model.layers.1.mlp.down_proj.weight_scale")[5] = '\xB8';
+  expect_caught(model, "model.layers.1.mlp.down_proj.weight_scale: holds the scale -1");
 }
 
 // A matrix of zeros is scaled by anything.

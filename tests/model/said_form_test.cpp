@@ -275,10 +275,9 @@ TEST(SaidForm, APlainMatrixThatTheConfigNamesIsAnError) {
 
 TEST(SaidForm, WhatReleasesLeavePlainIsNoFinding) {
   const Tensors second_plain = llama(nvfp4, plain);
-  for (const char* named :
-       {R"("model.layers.1*")", R"("language_model.model.layers.1")", R"("re:.*layers\\.1\\..*")",
-        R"("self_attn", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")",
-        R"("model.layers.1.self_attn.qkv_proj", "model.layers.1.self_attn.o_proj",
+  for (const char* named : {R"("model.layers.1*")", R"("language_model.model.layers.1")",
+                            R"("re:.*layers\\.1\\..*")", R"("layers.1.self_attn", "layers.1.mlp")",
+                            R"("model.layers.1.self_attn.qkv_proj", "model.layers.1.self_attn.o_proj",
                                "model.layers.1.mlp.gate_up_proj", "model.layers.1.mlp.down_proj")"})
     EXPECT_EQ(text_of(findings_of(second_plain, with_ignored(named))), "") << named;
   // Of GPTQ and AWQ engines look at the headers.

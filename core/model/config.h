@@ -39,12 +39,14 @@ struct QuantizationConfig {
   std::optional<bool> nested_scales;  // bitsandbytes: the scales are quantized in turn
   std::string sparsity;               // compressed-tensors sparsity_config.format: "dense", "sparse-bitmask"
   bool transforms_activations = false;  // its transform_config does, while the model runs
+  bool whole_rows = false;              // group_size -1: a scale serves a row
   std::vector<std::string> ignored;     // modules_to_not_convert, ignore, exclude_modules: as written
   struct Group {                        // compressed-tensors config_groups
     std::string name, type, strategy, format;
     std::vector<std::string> targets;
     std::optional<std::uint64_t> bits, group_size, block_rows, block_columns;
     std::optional<bool> symmetric;
+    bool whole_rows = false;  // group_size -1
   };
   std::vector<Group> groups;
   std::vector<Group> modules;  // with bits and group_size of their own, by name or expression: MLX, GPTQ, …

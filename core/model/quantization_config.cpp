@@ -26,10 +26,13 @@ class Fields {
     return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
   }
   // GPTQ writes group_size -1 for "the whole row": no group at all.
+  bool is_minus_one(std::string_view key) const {
+    const ParsedJson* value = find(key);
+    return value != nullptr && value->is_number_integer() && !value->is_number_unsigned() && *value == -1;
+  }
   std::optional<std::uint64_t> number(std::string_view key) const {
     const ParsedJson* value = find(key);
-    if (value == nullptr || (value->is_number_integer() && !value->is_number_unsigned() && *value == -1))
-      return {};
+    if (value == nullptr || is_minus_one(key)) return {};
     return json_u64(*value, fmt::format("quantization_config.{}", key), source_);
   }
   std::optional<bool> flag(std::string_view key) const {
@@ -83,6 +86,7 @@ QuantizationConfig::Group parse_group(const std::string& name, const ParsedJson&
   group.strategy = weight_fields.text("strategy");
   group.bits = weight_fields.number("num_bits");
   group.group_size = weight_fields.number("group_size");
+  group.whole_rows = weight_fields.is_minus_one("group_size");
   group.symmetric = weight_fields.flag("symmetric");
   weight_fields.block("block_structure", group.block_rows, group.block_columns);
   return group;
@@ -148,7 +152,9 @@ void append_modules(const ParsedJson& object, const std::filesystem::path& sourc
     QuantizationConfig::Group& added = config.modules.emplace_back();
     added.name = key;
     added.bits = module.number("bits");
-    added.group_size = value.contains("group_size") ? module.number("group_size") : config.group_size;
+    const bool own_size = value.contains("group_size");
+    added.group_size = own_size ? module.number("group_size") : config.group_size;
+    added.whole_rows = own_size ? module.is_minus_one("group_size") : config.whole_rows;
   }
 }
 
@@ -199,6 +205,7 @@ QuantizationConfig parse_quantization(const ParsedJson& object, const std::files
   if (!config.bits && fields.flag("load_in_8bit").value_or(false)) config.bits = 8;
   config.nested_scales = fields.flag("bnb_4bit_use_double_quant");
   config.group_size = fields.number("group_size");
+  config.whole_rows = fields.is_minus_one("group_size");
   if (const ParsedJson* sparsity = fields.find("sparsity_config");
       sparsity != nullptr && sparsity->is_object())
     config.sparsity = Fields(*sparsity, source).text("format");

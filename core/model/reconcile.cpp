@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
 #include <unordered_set>
 
+#include "core/model/plain_ones.h"
 #include "core/model/reconcile_gguf.h"
 #include "core/model/reconcile_layers.h"
 #include "core/model/renamed_tensors.h"
+#include "core/model/said_form.h"
 #include "core/model/stored_checks.h"
 #include "core/model/stored_form.h"
 #include "core/model/stored_names.h"
@@ -35,6 +38,7 @@ struct SpecState {
   bool mtp = false, tower = false, in_layer = false;
   std::vector<std::uint64_t> seen, scaled;  // copies that are here; those that have a scale
   std::vector<std::pair<std::uint64_t, const CheckpointTensor*>> wants_scale;
+  std::vector<const CheckpointTensor*> plain;  // copies of a matrix that could be quantized and are not
 
   // The quantized tensor of a copy; wants_scale is sorted.
   const CheckpointTensor* codes_of(std::uint64_t copy) const {
@@ -60,7 +64,7 @@ class Reconciler {
       const bool in_layer = std::any_of(where.path.begin(), where.path.end(), [](const Module* module) {
         return module->repeat.over == Repeat::Over::layers;
       });
-      specs_[&spec] = {where.copies, where.mtp, where.tower, where.main() && in_layer, {}, {}, {}};
+      specs_[&spec] = {where.copies, where.mtp, where.tower, where.main() && in_layer, {}, {}, {}, {}};
     });
   }
 
@@ -75,6 +79,7 @@ class Reconciler {
     find_absent_shards();
     find_missing();
     take_stored_faults();
+    check_plain_ones();
     check_quantization_config();
     check_mtp();
     for (Finding& finding : layers_.findings()) findings_.add(std::move(finding));
@@ -122,7 +127,10 @@ class Reconciler {
   }
 
   void check_type(const CheckpointTensor& tensor, const TensorSpec& spec, std::uint64_t copy) {
-    if (is_plain_float(tensor.type)) return;
+    if (is_plain_float(tensor.type)) {
+      if (spec.quantizable && config_.quantization()) specs_[&spec].plain.push_back(&tensor);
+      return;
+    }
     if (!needs_scale(tensor.type)) {
       findings_.add({Severity::error,
                      "model.tensor_type",
@@ -335,17 +343,35 @@ class Reconciler {
     if (!in_few_bits || !result_.complete()) return;
     Findings faults;
     try {
-      faults = find_stored(checkpoint_, config_.quantization()).findings;
+      StoredTensors stored = find_stored(checkpoint_, config_.quantization());
+      faults = std::move(stored.findings);
+      if (config_.quantization() && checkpoint_.container == Checkpoint::Container::safetensors) {
+        Findings differing = hold_against_config(checkpoint_, stored, *config_.quantization());
+        std::move(differing.begin(), differing.end(), std::back_inserter(faults));
+      }
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::internal) throw;  // a file that cannot be read is another's finding
     }
-    for (Finding& finding : faults) {
+    for (Finding& finding : told_once(std::move(faults))) {
       if (judged_.contains(finding.tensor)) continue;
       const bool unknown = finding.code == "stored.method_unknown" || finding.code == "stored.form_unknown" ||
                            finding.code == "stored.auxiliary_unknown";
       if (unknown) finding.severity = Severity::warning;
       findings_.add(std::move(finding));
     }
+  }
+
+  // A matrix that stays plain though the config names it, where the same one of other layers is quantized.
+  void check_plain_ones() {
+    const auto& config = config_.quantization();
+    if (!config || tree_.derived || !quantizes_every_linear(*config)) return;
+    std::vector<const CheckpointTensor*> plain;
+    for (const auto& [spec, state] : specs_) {
+      if (!state.in_layer || spec->bias || spec->shape.size() < 2 || state.wants_scale.empty()) continue;
+      plain.insert(plain.end(), state.plain.begin(), state.plain.end());
+    }
+    std::sort(plain.begin(), plain.end());  // in the order of the files
+    for (Finding& finding : plain_though_named(plain, *config)) findings_.add(std::move(finding));
   }
 
   void check_quantization_config() {

@@ -108,6 +108,9 @@ std::optional<std::string> undeclared_blocks(const TensorSpec& spec, const Check
                                              const std::optional<QuantizationConfig>& quantization) {
   if (codes == nullptr || !one_code_an_element(codes, scale)) return std::nullopt;
   const auto block = block_over(spec, codes, scale, quantization);
+  // A number for the tensor, whose shape happens to be that of a usual block.
+  if (element_count(scale.shape) == as_matrices(codes->shape).slices && !scale.name.ends_with("_scale_inv"))
+    return std::nullopt;
   if (!block || !needs_a_block_size(*block, quantization)) return std::nullopt;
   return fmt::format(
       "scales are the grid of {0}x{0} blocks, a size that config.json does not name: loaders take "

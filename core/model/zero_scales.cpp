@@ -75,14 +75,17 @@ class PackedRows {
   }
 
  private:
-  // Empty where columns follow one another; compressed-tensors fills an index that is not in use with -1.
+  // Empty where columns follow one another; compressed-tensors fills an index that is not in use with -1. One that
+  // names groups which are not there is a finding of its own (numbers.group_index).
   std::vector<std::uint32_t> read_index() const {
     std::vector<std::uint32_t> index;
     if (!tensor_.group_index) return index;
     index.resize(tensor_.columns);
     reader_.read(reader_.checkpoint().tensors[*tensor_.group_index], 0,
                  std::as_writable_bytes(std::span(index)));
-    if (std::find(index.begin(), index.end(), 0xFFFFFFFFu) != index.end()) index.clear();
+    const std::uint64_t groups = tensor_.scale_columns();
+    if (std::any_of(index.begin(), index.end(), [&](std::uint32_t group) { return group >= groups; }))
+      index.clear();
     return index;
   }
 

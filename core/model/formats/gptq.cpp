@@ -61,16 +61,27 @@ std::optional<ZeroPoint> gptq_zero_point(const QuantizationConfig& config) {
              : std::nullopt;
 }
 
+// Why the zero points of integers that lie as GPTQ packs them cannot be read.
+void of_no_gptq(StoredResolution& resolution, const LogicalTensor& tensor) {
+  const auto& config = resolution.quantization();
+  if (!config)
+    return resolution.unknown_form(
+        tensor, "only quantization_config tells how GPTQ's zero points are meant, and there is none");
+  const std::string& method = config->method;
+  if (method == "awq" || method == "compressed-tensors" || method == "modelopt" || method == "fp8")
+    return resolution.form_differs(tensor, method, "integers packed along the inputs, as GPTQ does");
+  resolution.unknown_form(
+      tensor,
+      fmt::format("{}{} does not tell how GPTQ's zero points are meant",
+                  method.empty() ? "a quantization_config without quant_method" : method,
+                  config->format.empty() ? "" : fmt::format(" in its format \"{}\"", config->format)));
+}
+
 // qweight [in/8, out] when packed along inputs, [in, out/8] when along outputs; scales [groups, out] say out.
 void resolve_gptq(StoredResolution& resolution, LogicalTensor& tensor, std::uint64_t out) {
   const auto& config = resolution.quantization();
   const auto zero = config ? gptq_zero_point(*config) : std::nullopt;
-  if (!zero)
-    return resolution.unknown_form(
-        tensor, config
-                    ? fmt::format("\"{}\" of {} does not tell how GPTQ's zero points are meant",
-                                  config->format, config->method)
-                    : "only quantization_config tells how GPTQ's zero points are meant, and there is none");
+  if (!zero) return of_no_gptq(resolution, tensor);
   const CheckpointTensor& codes = resolution.stored(tensor.codes);
   const CheckpointTensor& zeros = resolution.stored(*tensor.zeros);
   auto zero_packing = packing_of(out, zeros.shape.back(), config->bits);
@@ -102,7 +113,10 @@ void resolve_awq(StoredResolution& resolution, LogicalTensor& tensor, std::uint6
   const auto& config = resolution.quantization();
   const bool gemm = !config || config->format.empty() || config->format == "gemm" ||
                     config->format == "GEMM" || config->format == "auto_round:auto_awq";
-  if (!gemm || (config && config->bits && *config->bits != 4) || tensor.group_index)
+  const bool other_bits = config && config->bits && *config->bits != 4;
+  if (gemm && other_bits && !tensor.group_index && config->modules.empty())
+    return resolution.form_differs(tensor, fmt::format("{} bits", *config->bits), "AWQ's integers of 4 bits");
+  if (!gemm || other_bits || tensor.group_index)
     return resolution.unknown_form(tensor, "AWQ is known in its 4-bit gemm version");
   const std::uint64_t in = resolution.stored(tensor.codes).shape.front();
   const auto columns = group_columns(in, resolution.stored(*tensor.scale).shape.front(), config);

@@ -45,8 +45,14 @@ void resolve_mlx_int(StoredResolution& resolution, LogicalTensor& tensor, const 
   if (!bits || !size || __builtin_mul_overflow(scale.shape.back(), *size, &shape.back()))
     return resolution.unknown_form(tensor, "config.json says no bits and group_size");
   const auto packing = packing_of(shape.back(), codes.shape.back(), bits);
-  if (!packing || packing->fill != IntPacking::Fill::dense)
-    return resolution.unknown_form(tensor, fmt::format("not {} bits in groups of {}", *bits, *size));
+  if (!packing || packing->fill != IntPacking::Fill::dense) {
+    const std::uint64_t groups = scale.shape.back(), stored = 32 * codes.shape.back();
+    if (groups == 0 || stored % groups != 0 || *bits == 0 || *bits > 8)
+      return resolution.unknown_form(tensor, fmt::format("not {} bits in groups of {}", *bits, *size));
+    return resolution.form_differs(
+        tensor, fmt::format("{} bits in groups of {}, {} bits under a scale", *bits, *size, *bits * *size),
+        fmt::format("{} bits under a scale", stored / groups));
+  }
   tensor.form.packed.codes = *packing;
   tensor.form.block_columns = *size;
   resolution.finish(tensor, shape);

@@ -6,6 +6,7 @@
 #include "core/formats/safetensors.h"
 #include "core/model/formats/format.h"
 #include "core/model/nested_config.h"
+#include "core/model/said_form.h"
 #include "core/model/stored_checks.h"
 #include "core/numeric/ceil_div.h"
 #include "core/system/error.h"
@@ -28,6 +29,11 @@ void StoredResolution::unknown_form(const LogicalTensor& tensor, std::string_vie
   fault("stored.form_unknown", codes.name,
         fmt::format("{} {}, with what stands beside it, is no stored form known here{}{}", name(codes.type),
                     shape_text(codes.shape), why.empty() ? "" : ": ", why));
+}
+
+void StoredResolution::form_differs(const LogicalTensor& tensor, std::string_view said,
+                                    std::string_view held) {
+  result.findings.push_back(form_fault(stored(tensor.codes).name, said, held));
 }
 
 void StoredResolution::finish(LogicalTensor& tensor, const StoredShape& shape) {

@@ -59,6 +59,8 @@ class StoredResolution {
 
   void fault(std::string code, const std::string& tensor, std::string message, std::string remedy = {});
   void unknown_form(const LogicalTensor& tensor, std::string_view why = {});
+  // "quantization_config says {said}, and the file holds {held}".
+  void form_differs(const LogicalTensor& tensor, std::string_view said, std::string_view held);
   // The tensor is understood: `shape` is that of its values.
   void finish(LogicalTensor& tensor, const StoredShape& shape);
   // False, with the fault told, when a scale of this type cannot be.

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <array>
 #include <memory>
 
 #include "convert/convert.h"
@@ -29,7 +31,30 @@ struct Settings {
   EqualOptions compare;
   RankRequest rank;
   bool equal = false, drop_mtp = false, only_mtp = false, share = false;
+  std::vector<std::string> misplaced;  // options given that say nothing of a conversion, or of a comparison
 };
+
+constexpr std::array kOfComparison = {"--rtol", "--atol", "--norm"};
+constexpr std::array kOfConversion = {
+    "--to",        "--include",        "--exclude",          "--scales-from", "--int8-range",
+    "--only-mtp",  "--max-shard-size", "--tokenizer-pre",    "--tensor-type", "--tensor-types",
+    "--imatrix",   "--drop-unknown",   "--allow-requantize", "--tp",          "--ep",
+    "--merge",     "--memory",         "--report",           "--dry-run",     "--resume",
+    "--overwrite", "--prove",          "--allow-incomplete", "--allow-large", "--share",
+    "--rank",      "--launcher"};
+
+// Of the options given, those that would be without effect.
+std::vector<std::string> misplaced_options(const CLI::App& command, bool equal) {
+  std::vector<std::string> found;
+  const auto look = [&](const char* option) {
+    if (command.count(option) > 0) found.emplace_back(option);
+  };
+  if (equal)
+    std::for_each(kOfConversion.begin(), kOfConversion.end(), look);
+  else
+    std::for_each(kOfComparison.begin(), kOfComparison.end(), look);
+  return found;
+}
 
 int verdict(const Settings& settings, const ConvertResult& result, const Output& output) {
   if (result.interrupted) {
@@ -95,13 +120,19 @@ std::optional<LaunchedRank> rank_of(Settings& settings) {
 
 int run_convert(Settings& settings) {
   const Output output(settings.common.json);
+  if (!settings.misplaced.empty())
+    throw Error::usage(fmt::format("{} {} with --equal", settings.misplaced.front(),
+                                   settings.equal ? "does not go" : "goes only"));
   if (settings.equal) {
     settings.compare.jobs = settings.common.jobs;
     settings.compare.without_mtp = settings.drop_mtp;
     return run_equal(settings.in, settings.out, settings.compare, settings.common.progress, output);
   }
   ConvertOptions& options = settings.convert;
-  options.max_shard_size = settings.max_shard_size.empty() ? 0 : parse_bytes(settings.max_shard_size);
+  if (!settings.max_shard_size.empty()) {
+    options.max_shard_size = parse_bytes(settings.max_shard_size);
+    if (options.max_shard_size == 0) throw Error::usage("--max-shard-size takes a byte at least");
+  }
   if (settings.drop_mtp) options.mtp = Mtp::drop;
   if (settings.only_mtp) options.mtp = Mtp::only;
   check_grid(options.grid);
@@ -229,7 +260,10 @@ void add_convert(CLI::App& program, Action& action) {
       ->type_name("X");
   add_common_options(command, s.common);
   set_examples(command, kExamples + weight_target_usage() + kExitCodes);
-  command.callback([settings, &action] { action = [settings] { return run_convert(*settings); }; });
+  command.callback([settings, &command, &action] {
+    settings->misplaced = misplaced_options(command, settings->equal);
+    action = [settings] { return run_convert(*settings); };
+  });
 }
 
 }  // namespace assay

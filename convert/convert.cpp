@@ -8,6 +8,7 @@
 
 #include "convert/config_rewrite.h"
 #include "convert/copy_range.h"
+#include "convert/other_files.h"
 #include "convert/sections.h"
 #include "core/formats/checksum_manifest.h"
 #include "core/formats/hash/hasher.h"
@@ -26,26 +27,6 @@ constexpr const char* kFoundWhole =
 constexpr const char* kFoundFinished =
     "an earlier run had finished this output: sizes and headers are those of this conversion";
 constexpr const char* kAndDigests = ", and every file is as the SHA256SUMS there has it";
-
-// Weights in whatever container, and lists of what is no longer so.
-bool is_left_behind(const std::string& name, const ConversionPlan& plan) {
-  static constexpr std::array<std::string_view, 12> kEndings = {".safetensors", ".safetensors.index.json",
-                                                                ".bin",         ".bin.index.json",
-                                                                ".pth",         ".pt",
-                                                                ".gguf",        ".msgpack",
-                                                                ".h5",          ".ot",
-                                                                ".sha256",      ".onnx"};
-  // A golden record (assay check) tells what the source is, not what becomes of it.
-  if (name == "config.json" || name == kManifest || name == "assay-golden.json") return true;
-  const bool stays_quantized = plan.spec.kind == Spec::Kind::keep || plan.spec.kind == Spec::Kind::reblock;
-  for (const std::string_view quantizer :
-       {"hf_quant_config.json", "quantize_config.json", "quant_config.json"})
-    if (name == quantizer) return !stays_quantized;
-  for (const CheckpointFile& file : plan.checkpoint.files) {
-    if (file.name == name) return true;
-  }
-  return std::any_of(kEndings.begin(), kEndings.end(), [&](auto ending) { return name.ends_with(ending); });
-}
 
 class Conversion {
  public:
@@ -282,8 +263,7 @@ class Conversion {
                           {"weight_map", Json::object_t(map.begin(), map.end())}};
       write_text(below + stem + ".safetensors.index.json", dump_json(index) + "\n");
     }
-    std::error_code error;
-    if (!plan_.gguf && (options_.merge || fs::is_directory(in_, error))) copy_other_files(below);
+    copy_other_files(below);
   }
 
   // By name; what comes from a GGUF as it lies in the files.
@@ -309,20 +289,14 @@ class Conversion {
   }
 
   void copy_other_files(const std::string& below) {
-    static constexpr std::array<std::string_view, 2> kSkipped = {".git", ".cache"};
-    for (const TreeEntry& entry : list_tree(plan_.checkpoint.root, kSkipped)) {
-      const fs::path from = plan_.checkpoint.root / entry.name;
-      std::error_code error;
-      const bool is_file = entry.kind == TreeEntry::Kind::regular ||
-                           (entry.kind == TreeEntry::Kind::link && fs::is_regular_file(from, error));
-      if (!is_file || is_left_behind(entry.name, plan_)) continue;
-      const fs::path to = partial_ / (below + entry.name);
+    for (const OtherFile& other : other_files(plan_)) {
+      const fs::path to = partial_ / (below + other.name);
       fs::create_directories(to.parent_path());
-      const File file = File::open(from);
+      const File file = File::open(plan_.checkpoint.root / other.name);
       AtomicFile copy(to);
       copy_range(file, 0, copy, 0, file.size());
       copy.commit();
-      manifest_[below + entry.name] = sha256_of_file(File::open(to));
+      manifest_[below + other.name] = sha256_of_file(File::open(to));
       ++result_.other_files;
     }
   }

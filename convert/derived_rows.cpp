@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "convert/plausible.h"
 #include "convert/repack.h"
@@ -109,6 +110,10 @@ ErrorSums DerivedRows::make(const DerivedOutput& output, std::uint64_t first, st
   }
   ErrorSums sums;
   sums.add(before, decoded(output.type, stored, before.size()));
+  if (!(sums.largest_error <= std::numeric_limits<float>::max()))
+    throw Error::refused(fmt::format("a value is too large for {}", name(output.type)))
+        .tensor(output.made.name)
+        .remedy("choose bf16 or f32");
   return sums;
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "convert/config_rewrite.h"
+#include "convert/other_files.h"
 #include "convert/ranks.h"
 #include "core/formats/checksum_manifest.h"
 #include "core/formats/hash/hasher.h"
@@ -19,7 +20,12 @@
 namespace assay {
 namespace {
 
-constexpr std::uint64_t kReserve = 64 << 20;  // for the file system's own records
+// For the file system's own records, and for what is written beside: index, config.json, digests.
+std::uint64_t reserve_for(std::uint64_t bytes) {
+  constexpr std::uint64_t kLeast = 1 << 20, kMost = 64 << 20, kPart = 64;
+  return std::min(kLeast + bytes / kPart, kMost);
+}
+
 constexpr std::uint64_t kLargestManifest = 64 << 20;
 constexpr const char* kAnotherFolder = "name a new folder, or replace it with --overwrite";
 
@@ -206,7 +212,8 @@ bool is_finished(const ConversionPlan& plan, const ConvertOptions& options, cons
 
 void Space::require(const fs::path& out) const {
   if (needed <= free) return;
-  throw Error::io(fmt::format("{} are needed, {} are free", human_bytes(needed), human_bytes(free)))
+  throw Error::io(fmt::format("{} are needed, {} of them in reserve, and {} are free", human_bytes(needed),
+                              human_bytes(reserve), human_bytes(free)))
       .in(parent_of_output(out));
 }
 
@@ -214,7 +221,11 @@ Space check_space(const ConversionPlan& plan, const fs::path& out) {
   struct statvfs disk {};
   if (::statvfs(parent_of_output(out).c_str(), &disk) != 0)
     throw Error::from_errno("ask for free space", errno).in(out);
-  Space space{plan.file_bytes + kReserve, std::uint64_t{disk.f_bavail} * disk.f_frsize};
+  std::uint64_t bytes = 0;
+  for (const OtherFile& other : other_files(plan)) bytes += other.bytes;
+  bytes = plan.file_bytes + bytes * (plan.ranks ? plan.ranks->grid().tp : 1);
+  const std::uint64_t reserve = reserve_for(bytes);
+  Space space{bytes + reserve, reserve, std::uint64_t{disk.f_bavail} * disk.f_frsize};
   const fs::path partial = partial_folder(out);
   std::error_code error;
   if (!fs::exists(partial, error)) return space;

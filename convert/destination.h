@@ -35,7 +35,7 @@ bool is_finished(const ConversionPlan& plan, const ConvertOptions& options, cons
 
 // Bytes still to be written against what the file system has free: Error::io where they do not fit.
 struct Space {
-  std::uint64_t needed = 0, free = 0;
+  std::uint64_t needed = 0, reserve = 0, free = 0;  // `needed`: with the reserve
   void require(const fs::path& out) const;
 };
 Space check_space(const ConversionPlan& plan, const fs::path& out);

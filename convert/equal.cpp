@@ -27,13 +27,12 @@ bool decodes(const LogicalTensor& tensor) {
   return tensor.quantized() || info(tensor.form.codes).is_float;
 }
 
-bool agree(float a, float b, const Tolerance& tolerance) {
+bool agree(double a, double b, const Tolerance& tolerance) {
   if (tolerance.non_finite == NonFinite::differs && !std::isfinite(a)) return false;
   if (a == b) return true;
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   if (std::isinf(a) || std::isinf(b)) return false;
-  const double by = std::abs(double{a} - double{b});
-  return by <= tolerance.absolute + tolerance.relative * std::max(std::abs(double{a}), std::abs(double{b}));
+  return std::abs(a - b) <= tolerance.absolute + tolerance.relative * std::max(std::abs(a), std::abs(b));
 }
 
 // Finite, and the same to the bit: what is equal mostly is, and this is told much faster.
@@ -42,8 +41,12 @@ bool same_numbers(std::span<const float> a, std::span<const float> b) {
   return std::memcmp(a.data(), b.data(), a.size_bytes()) == 0 &&
          largest_magnitude_bits(a.data(), a.size()) < kInfinity;
 }
+bool same_numbers(std::span<const double> a, std::span<const double> b) {
+  return std::memcmp(a.data(), b.data(), a.size_bytes()) == 0 &&
+         std::all_of(a.begin(), a.end(), [](double value) { return std::isfinite(value); });
+}
 
-// Integers, Booleans and what float32 cannot hold are compared as they are stored.
+// Integers, Booleans and complex numbers are compared as they are stored.
 std::optional<Difference> compare_bytes(const CheckpointReader& a, const LogicalTensor& in_a,
                                         const CheckpointReader& b, const LogicalTensor& in_b,
                                         Progress& progress) {
@@ -66,37 +69,13 @@ std::optional<Difference> compare_bytes(const CheckpointReader& a, const Logical
   return std::nullopt;
 }
 
-}  // namespace
-
-std::optional<Difference> compare_tensor(const CheckpointReader& a, const LogicalTensor& in_a,
-                                         const CheckpointReader& b, const LogicalTensor& in_b,
-                                         const Tolerance& tolerance, Progress& progress) {
-  if (in_a.shape != in_b.shape) {
-    return Difference{in_a.name,
-                      fmt::format("{} against {}", shape_text(in_a.shape), shape_text(in_b.shape))};
-  }
-  const bool as_stored = !decodes(in_a) || !decodes(in_b) || in_a.form.codes == ElementType::F64;
-  if (as_stored && !is_put_together(in_a) && !is_put_together(in_b))
-    return compare_bytes(a, in_a, b, in_b, progress);
-  const StoredReader left(a, in_a), right(b, in_b);
-  const auto rows_of = [](const StoredReader& reader) {
-    return [&reader](std::uint64_t first, std::uint64_t count, std::span<float> out) {
-      reader.decode_rows(first, count, out);
-    };
-  };
-  const std::uint64_t together = std::max(rows_read_together(in_a), rows_read_together(in_b));
-  return compare_rows({in_a.name, in_a.all_rows(), in_a.columns, together}, rows_of(left), rows_of(right),
-                      tolerance, progress);
-}
-
-namespace {
-
 // What has been seen of one pair of tensors.
 class PairTally {
  public:
   explicit PairTally(const Tolerance& tolerance) : tolerance_(tolerance) {}
 
-  void add(std::span<const float> x, std::span<const float> y, std::uint64_t at) {
+  template <class Real>
+  void add(std::span<const Real> x, std::span<const Real> y, std::uint64_t at) {
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double by = std::abs(double{x[i]} - double{y[i]});
       if (tolerance_.norm > 0 && std::isfinite(by)) {
@@ -110,8 +89,8 @@ class PairTally {
 
   std::optional<std::string> fault(std::uint64_t elements) const {
     if (differing_ > 0)
-      return fmt::format("element {}: {} against {}; {} of {} differ, by {:.3g} at most", first_, first_x_,
-                         first_y_, differing_, elements, largest_);
+      return fmt::format("element {}: {}; {} of {} differ, by {:.3g} at most", first_, first_values_,
+                         differing_, elements, largest_);
     if (!(error_squares_ <= tolerance_.norm * tolerance_.norm * squares_))
       return fmt::format("by {:.3g} of its norm", std::sqrt(error_squares_ / squares_));
     return std::nullopt;
@@ -119,29 +98,32 @@ class PairTally {
   double largest() const { return differing_ > 0 ? largest_ : std::sqrt(error_squares_); }
 
  private:
-  void note(float x, float y, std::uint64_t at, double by) {
+  template <class Real>
+  void note(Real x, Real y, std::uint64_t at, double by) {
     if (differing_++ == 0) {
       first_ = at;
-      first_x_ = x;
-      first_y_ = y;
+      first_values_ =
+          fmt::format("{} against {}", x, y);  // as many digits as tell one of its kind from others
     }
     if (std::isnan(by) || by > largest_) largest_ = by;  // a NaN stays
   }
 
   const Tolerance& tolerance_;
   std::uint64_t differing_ = 0, first_ = 0;
-  float first_x_ = 0, first_y_ = 0;
+  std::string first_values_;
   double largest_ = 0, squares_ = 0, error_squares_ = 0;
 };
 
-}  // namespace
+template <class Real>
+using ReadRowsOf = std::function<void(std::uint64_t first, std::uint64_t count, std::span<Real> out)>;
 
-std::optional<Difference> compare_rows(const ComparedMatrix& matrix, const ReadRows& left,
-                                       const ReadRows& right, const Tolerance& tolerance,
-                                       Progress& progress) {
+template <class Real>
+std::optional<Difference> compare_rows_of(const ComparedMatrix& matrix, const ReadRowsOf<Real>& left,
+                                          const ReadRowsOf<Real>& right, const Tolerance& tolerance,
+                                          Progress& progress) {
   const std::uint64_t step =
       std::max(matrix.rows_together, kElementsAtOnce / std::max<std::uint64_t>(1, matrix.columns));
-  std::vector<float> x, y;
+  std::vector<Real> x, y;
   PairTally tally(tolerance);
   for (std::uint64_t row = 0; row < matrix.rows; row += step) {
     if (interrupted()) break;
@@ -151,11 +133,74 @@ std::optional<Difference> compare_rows(const ComparedMatrix& matrix, const ReadR
     left(row, rows, x);
     right(row, rows, y);
     progress.add(x.size());
-    if (tolerance.norm > 0 || !same_numbers(x, y)) tally.add(x, y, row * matrix.columns);
+    if (tolerance.norm > 0 || !same_numbers(x, y)) tally.add<Real>(x, y, row * matrix.columns);
   }
   const auto fault = tally.fault(matrix.rows * matrix.columns);
   if (!fault) return std::nullopt;
   return Difference{matrix.name, *fault, tally.largest()};
+}
+
+bool is_double(const LogicalTensor& tensor) {
+  return tensor.form.codes == ElementType::F64;
+}
+
+// Rows of a plain F64 tensor as they are stored, of any other as float32, every value of which is a double.
+ReadRowsOf<double> double_rows(const CheckpointReader& source, const LogicalTensor& tensor) {
+  if (!is_double(tensor)) {
+    return [&](std::uint64_t first, std::uint64_t count, std::span<double> out) {
+      std::vector<float> rows(out.size());
+      StoredReader(source, tensor).decode_rows(first, count, rows);
+      std::copy(rows.begin(), rows.end(), out.begin());
+    };
+  }
+  return [&](std::uint64_t first, std::uint64_t, std::span<double> out) {
+    source.read(source.checkpoint().tensors[tensor.codes], first * tensor.columns * sizeof(double),
+                std::as_writable_bytes(out));
+  };
+}
+
+// F64 against whatever it is, by the exact values of both.
+std::optional<Difference> compare_doubles(const CheckpointReader& a, const LogicalTensor& in_a,
+                                          const CheckpointReader& b, const LogicalTensor& in_b,
+                                          const Tolerance& tolerance, Progress& progress) {
+  const auto is_read_rounded = [](const LogicalTensor& tensor) {
+    return is_double(tensor) && (tensor.quantized() || is_put_together(tensor));
+  };
+  if (is_read_rounded(in_a) || is_read_rounded(in_b))
+    return Difference{in_a.name, "not compared: F64, and put together from other tensors"};
+  const std::uint64_t together = std::max(rows_read_together(in_a), rows_read_together(in_b));
+  return compare_rows_of<double>({in_a.name, in_a.all_rows(), in_a.columns, together}, double_rows(a, in_a),
+                                 double_rows(b, in_b), tolerance, progress);
+}
+
+}  // namespace
+
+std::optional<Difference> compare_rows(const ComparedMatrix& matrix, const ReadRows& left,
+                                       const ReadRows& right, const Tolerance& tolerance,
+                                       Progress& progress) {
+  return compare_rows_of<float>(matrix, left, right, tolerance, progress);
+}
+
+std::optional<Difference> compare_tensor(const CheckpointReader& a, const LogicalTensor& in_a,
+                                         const CheckpointReader& b, const LogicalTensor& in_b,
+                                         const Tolerance& tolerance, Progress& progress) {
+  if (in_a.shape != in_b.shape) {
+    return Difference{in_a.name,
+                      fmt::format("{} against {}", shape_text(in_a.shape), shape_text(in_b.shape))};
+  }
+  const bool as_stored = !decodes(in_a) || !decodes(in_b);
+  if (as_stored && !is_put_together(in_a) && !is_put_together(in_b))
+    return compare_bytes(a, in_a, b, in_b, progress);
+  if (is_double(in_a) || is_double(in_b)) return compare_doubles(a, in_a, b, in_b, tolerance, progress);
+  const StoredReader left(a, in_a), right(b, in_b);
+  const auto rows_of = [](const StoredReader& reader) {
+    return [&reader](std::uint64_t first, std::uint64_t count, std::span<float> out) {
+      reader.decode_rows(first, count, out);
+    };
+  };
+  const std::uint64_t together = std::max(rows_read_together(in_a), rows_read_together(in_b));
+  return compare_rows({in_a.name, in_a.all_rows(), in_a.columns, together}, rows_of(left), rows_of(right),
+                      tolerance, progress);
 }
 
 namespace {

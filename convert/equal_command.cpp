@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/formats/shard_index.h"
 #include "core/system/error.h"
 #include "core/system/json.h"
 #include "core/system/text.h"
@@ -49,6 +50,14 @@ Json to_json(const EqualReport& report, const Tolerance& tolerance) {
           {"differences", std::move(differences)}};
 }
 
+// Of two sets of weights in a folder one is compared.
+void note_passed_over(const Side& side, std::string_view which, EqualReport& report) {
+  for (const Finding& finding : side.checkpoint.findings) {
+    if (finding.code == kTwoModels)
+      report.notes.push_back(fmt::format("of the {}: {}: {}", which, finding.file, finding.message));
+  }
+}
+
 }  // namespace
 
 int run_equal(const fs::path& in, const fs::path& out, const EqualOptions& options, ProgressMode mode,
@@ -63,6 +72,8 @@ int run_equal(const fs::path& in, const fs::path& out, const EqualOptions& optio
     report = compare_values(a, b, options, progress);
     if (!interrupted()) compare_fused(a, b, options.jobs, report);
   }
+  note_passed_over(a, "first", report);
+  note_passed_over(b, "second", report);
   a.reader.check_unchanged();
   b.reader.check_unchanged();
   output.json(to_json(report, options.tolerance));

@@ -155,6 +155,7 @@ class Merger {
  public:
   Merger(const fs::path& in, const ConvertOptions& options) : in_(in), options_(options) {
     plan_.spec = parse_spec("copy", options.int8_range);
+    plan_.from_folder = true;
   }
 
   ConversionPlan run() {

@@ -54,6 +54,8 @@ class Planner {
       : options_(options), filter_(options.include, options.exclude) {
     plan_.spec = parse_spec(options.to, options.int8_range);
     plan_.checkpoint = open_checkpoint(in, options.jobs);
+    std::error_code error;
+    plan_.from_folder = fs::is_directory(in, error);
     if (plan_.checkpoint.container != Checkpoint::Container::safetensors)
       throw Error::input("convert reads safetensors; this is a GGUF").in(in);
     take_findings();
@@ -323,16 +325,12 @@ class Planner {
     }
   }
 
-  // A difference that was there before and is only copied is the source's own.
   void hold_against_config() {
     if (plan_.checkpoint.config.empty() || options_.mtp == Mtp::only) return;
     const RewrittenConfig config = rewrite_config(plan_, options_);
-    for (Finding& finding :
-         check_output_against_config(plan_, plan_.checkpoint.root, config.text, options_.allow_incomplete)) {
-      if (plan_.spec.kind == Spec::Kind::keep && finding.severity == Severity::error)
-        finding.severity = Severity::warning;
-      plan_.findings.push_back(std::move(finding));
-    }
+    Findings found =
+        check_output_against_config(plan_, plan_.checkpoint.root, config.text, options_.allow_incomplete);
+    std::move(found.begin(), found.end(), std::back_inserter(plan_.findings));
   }
 
   const ConvertOptions& options_;

@@ -110,6 +110,7 @@ struct ConversionPlan {
   std::vector<DerivedOutput> derived;
   std::vector<std::pair<std::string, std::string>> texts;  // other files of the folder, by name
   std::vector<std::string> notes;
+  bool from_folder = false;               // IN is one, whose other files come along
   bool is_folder = true;                  // or the files lie beside each other, under OUT's name
   std::shared_ptr<const RankPlan> ranks;  // --tp: the shards above are cut over folders of ranks
 

@@ -153,7 +153,8 @@ void render_plan(const ConversionPlan& plan, const ConvertOptions& options, cons
   output.line(fmt::format("scales        {} -> {}", human_bytes(scales.before), human_bytes(scales.after)));
   output.line(fmt::format("read, written {}, {} in {} files", human_bytes(plan.read_bytes),
                           human_bytes(plan.file_bytes), plan.shards.size()));
-  output.line(fmt::format("free space    {}, {} needed", human_bytes(space.free), human_bytes(space.needed)));
+  output.line(fmt::format("free space    {}, {} needed, {} of them in reserve", human_bytes(space.free),
+                          human_bytes(space.needed), human_bytes(space.reserve)));
   if (const auto time = estimate_time(plan)) {
     output.line(fmt::format(
         "time          about {} (estimate: what is read and written, at the {}/s at which {} were read)",

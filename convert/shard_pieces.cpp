@@ -366,13 +366,18 @@ void ShardPieces::quantize(const LogicalTensor& tensor, std::uint64_t first, std
                            const Outputs& outputs, float whole_amax, ErrorSums& sums) {
   thread_local EncodedRows made;
   const auto before = read(tensor, first, rows);
-  check_values(tensor, before);
+  const float amax = check_values(tensor, before);
   plan_.spec.encoder->encode({tensor, first, rows, before, whole_amax, context_.given}, made);
   for (const OutputTensor* output : outputs) {
     const auto [bytes, at] = made.part(output->part);
     if (!bytes.empty()) sink_.write(*output, at, bytes.size(), made.memory(output->part));
     context_.progress.add(bytes.size());
   }
+  if (!(made.error.largest_error <= std::numeric_limits<float>::max()))
+    throw Error::refused(fmt::format("values as large as {:g} decode to infinity as {}", amax,
+                                     plan_.spec.encoder->form(tensor)))
+        .tensor(tensor.name)
+        .remedy("leave it out with --exclude");
   sums = made.error;
 }
 

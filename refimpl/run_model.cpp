@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/formats/json.h"
+#include "core/formats/shard_index.h"
 #include "core/system/error.h"
 #include "core/system/message.h"
 #include "core/system/text.h"
@@ -50,7 +51,10 @@ OpenModel::OpenModel(const std::string& path, const RunSettings& settings)
       kernels(settings.select(settings.kernels)),
       arithmetic{precision_from_text(settings.precision).value()},
       ops(kernels.make(arithmetic, settings.common.jobs)),
-      model(make_model(weights.regroup(layer_groups(settings.kv_cache)), options)) {}
+      model(make_model(weights.regroup(layer_groups(settings.kv_cache)), options)) {
+  for (const Finding& finding : weights.checkpoint().findings)
+    if (finding.code == kTwoModels) write_message("assay: " + escape_for_terminal(to_line(finding)));
+}
 
 const Tokenizer& OpenModel::tokenizer() {
   if (tokenizer_) return *tokenizer_;

@@ -119,9 +119,27 @@ class FolderCheck {
       if (!weights.index && is_first_choice(present.name)) weights.index = std::move(index);
     }
     add(check_shard_numbering(contents_.numbered, indexed));
+    check_not_empty();
   }
 
  private:
+  // Files that are whole, and of which loaders get nothing.
+  void check_not_empty() {
+    std::string first;
+    for (const std::string& name : contents_.weights) {
+      const auto it = headers_.find(folder_ + name);
+      if (!name.ends_with(".safetensors") || it == headers_.end()) continue;
+      if (!it->second.safetensors || !it->second.safetensors->tensors.empty()) return;
+      if (first.empty()) first = name;
+    }
+    if (first.empty()) return;
+    add({{.severity = Severity::error,
+          .code = "checkpoint.no_tensors",
+          .message = "there is no tensor in it",
+          .file = first,
+          .remedy = "download or write it again"}});
+  }
+
   // The one that loaders look for first. Others may come with a download of other files (*.json).
   static bool is_first_choice(std::string_view name) { return name.ends_with(".safetensors.index.json"); }
 
@@ -155,6 +173,9 @@ class FolderCheck {
             .file = name}});
       return;
     }
+    const bool is_beside = is_first_choice(name) && contents_.names.contains(std::string(kWholeModel)) &&
+                           !named.empty() && !std::binary_search(named.begin(), named.end(), kWholeModel);
+    if (is_beside) add({two_models(name, named.size())});
     std::vector<ShardHeader> shards;
     for (const std::string& shard : here) {
       const auto it = headers_.find(folder_ + shard);

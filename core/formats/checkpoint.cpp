@@ -143,6 +143,20 @@ void check_names_once(Checkpoint& checkpoint) {
   }
 }
 
+// A GGUF may hold a vocabulary alone.
+void check_not_empty(Checkpoint& checkpoint) {
+  const bool is_empty = checkpoint.tensors.empty() && !has_errors(checkpoint.findings) &&
+                        checkpoint.container == Checkpoint::Container::safetensors;
+  if (!is_empty) return;
+  checkpoint.findings.push_back({.severity = Severity::error,
+                                 .code = "checkpoint.no_tensors",
+                                 .message = "there is no tensor in it",
+                                 .file = checkpoint.files.empty() ? "" : checkpoint.files.front().name,
+                                 .tensor = {},
+                                 .offset = {},
+                                 .remedy = "download or write it again"});
+}
+
 }  // namespace
 
 const CheckpointTensor* Checkpoint::find(std::string_view name) const {
@@ -181,6 +195,7 @@ Checkpoint open_checkpoint(const fs::path& path, int jobs) {
   checkpoint.index = std::move(chosen.index);
   index_names(checkpoint);
   if (!checkpoint.index) check_names_once(checkpoint);
+  check_not_empty(checkpoint);
   return checkpoint;
 }
 

@@ -92,16 +92,17 @@ void leave_aside(CheckpointFiles& chosen, const std::string& name, std::string_v
                              .remedy = "name this file to examine it by itself"});
 }
 
-void choose_indexed(const Listing& listing, CheckpointFiles& chosen) {
+std::string usual_index(const Listing& listing) {
   const auto usual =
       std::find(listing.indexes.begin(), listing.indexes.end(), "model.safetensors.index.json");
-  if (chosen.index_name.empty())
-    chosen.index_name = usual != listing.indexes.end() ? *usual : listing.indexes.front();
+  return usual != listing.indexes.end() ? *usual : listing.indexes.front();
+}
+
+void choose_indexed(const Listing& listing, CheckpointFiles& chosen) {
   for (const std::string& name : listing.indexes) {
     if (name != chosen.index_name)
       leave_aside(chosen, name, fmt::format("{} is the index in use", chosen.index_name));
   }
-  chosen.index = read_shard_index(chosen.root / chosen.index_name);
   const std::vector<std::string> shards = chosen.index->shards();
   std::set<FamilyKey> indexed;
   for (const std::string& shard : shards) indexed.insert(family_of(shard));
@@ -117,31 +118,55 @@ void choose_indexed(const Listing& listing, CheckpointFiles& chosen) {
   }
 }
 
-// Without an index: a numbered family, "model" before others, the larger before the smaller; else every
-// single file but those that hold the same model in its author's own layout.
+bool holds_whole_model(const Listing& listing) {
+  return std::find(listing.safetensors.begin(), listing.safetensors.end(), kWholeModel) !=
+         listing.safetensors.end();
+}
+
+// Without an index: model.safetensors before anything numbered, as transformers has it; else a numbered
+// family, "model" before others, the larger before the smaller; else every single file but those that hold
+// the same model in its author's own layout.
 void choose_unindexed(const Listing& listing, CheckpointFiles& chosen) {
   const auto families = families_of(listing.safetensors);
   const std::pair<const FamilyKey, std::vector<std::string>>* best = nullptr;
   const auto rank = [](const auto& family) {
     return std::tuple(std::get<0>(family.first) == "model", family.second.size());
   };
+  const bool has_model = holds_whole_model(listing);
   for (const auto& family : families) {
-    if (std::get<1>(family.first) == 0) continue;
+    if (std::get<1>(family.first) == 0 || has_model) continue;
     if (best == nullptr || rank(family) > rank(*best)) best = &family;
   }
-  const bool has_model = std::find(listing.safetensors.begin(), listing.safetensors.end(),
-                                   "model.safetensors") != listing.safetensors.end();
   for (const auto& family : families) {
     for (const std::string& name : family.second) {
       if (best != nullptr && &family != best) {
         leave_aside(chosen, name, "a numbered set of shards lies beside it and is taken for the model");
-      } else if (best == nullptr && has_model && name.starts_with("consolidated")) {
+      } else if (has_model && (std::get<1>(family.first) > 0 || name.starts_with("consolidated"))) {
         leave_aside(chosen, name, "model.safetensors lies beside it and is taken for the model");
       } else {
         chosen.names.push_back(name);
       }
     }
   }
+}
+
+// model.safetensors beside an index that does not name it: it is the model, and the index's files are not.
+bool choose_whole_model(const Listing& listing, CheckpointFiles& chosen) {
+  const std::vector<std::string> shards = chosen.index->shards();
+  if (shards.empty() || !holds_whole_model(listing) ||
+      std::binary_search(shards.begin(), shards.end(), kWholeModel))
+    return false;
+  chosen.findings.push_back(two_models(chosen.index_name, shards.size()));
+  chosen.findings.back().message += "; taken here is " + std::string(kWholeModel);
+  chosen.findings.back().remedy += ", or name the index to examine its files";
+  chosen.index.reset();
+  chosen.index_name.clear();
+  Listing others = listing;
+  std::erase_if(others.safetensors, [&](const std::string& name) {
+    return std::binary_search(shards.begin(), shards.end(), name);
+  });
+  choose_unindexed(others, chosen);
+  return true;
 }
 
 void choose_gguf(const Listing& listing, CheckpointFiles& chosen) {
@@ -170,7 +195,10 @@ void choose_gguf(const Listing& listing, CheckpointFiles& chosen) {
 void choose_in_folder(CheckpointFiles& chosen) {
   const Listing listing = list_folder(chosen.root);
   if (!listing.indexes.empty()) {
-    choose_indexed(listing, chosen);
+    const bool is_named = !chosen.index_name.empty();
+    if (!is_named) chosen.index_name = usual_index(listing);
+    chosen.index = read_shard_index(chosen.root / chosen.index_name);
+    if (is_named || !choose_whole_model(listing, chosen)) choose_indexed(listing, chosen);
   } else if (!listing.safetensors.empty()) {
     choose_unindexed(listing, chosen);
   } else if (!listing.gguf.empty()) {

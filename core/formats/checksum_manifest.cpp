@@ -39,7 +39,7 @@ std::string_view algorithm_of_digits(std::size_t digits) {
     case 56: return "sha224";
     case 64: return "sha256";
     case 96: return "sha384";
-    case 128: return "sha512";
+    case 128: return "sha512 or blake2b";
     default: return {};
   }
 }
@@ -185,8 +185,11 @@ class Collector {
     take_nameless();
     if (!manifest_.entries.empty()) return std::move(manifest_);
     Error error = Error::input("holds no sha256 checksum line").in(source_);
-    if (!manifest_.findings.empty())
-      error.remedy("its first line that is not understood: " + manifest_.findings[0].message);
+    if (!manifest_.findings.empty()) {
+      const Finding& first = manifest_.findings[0];
+      error.remedy("its first line that is not understood: " + first.message +
+                   (first.remedy.empty() ? "" : "; " + first.remedy));
+    }
     throw error;
   }
 
@@ -229,6 +232,18 @@ class Collector {
   std::uint64_t number_ = 0;
 };
 
+// What holds such lines, and is no text of them.
+void refuse_other_wrappings(std::string_view text, const std::filesystem::path& source) {
+  if (text.starts_with("-----BEGIN PGP SIGNED MESSAGE-----"))
+    throw Error::input("is signed with PGP, which is not checked here")
+        .in(source)
+        .remedy("check it with 'gpg --verify', and give what 'gpg --decrypt' makes of it");
+  if (text.find('\0') != std::string_view::npos && text.find('\n') == std::string_view::npos)
+    throw Error::input("has lines that end in a NUL byte, as 'sha256sum -z' writes them")
+        .in(source)
+        .remedy("make it again without -z");
+}
+
 }  // namespace
 
 ChecksumManifest parse_checksum_manifest(std::string_view text, const std::filesystem::path& source) {
@@ -250,6 +265,7 @@ ChecksumManifest parse_checksum_manifest(std::string_view text, const std::files
   if (trim(text.substr(offset)).starts_with('{'))
     return parse_chunked_manifest(text.substr(offset), source, reading);
 
+  refuse_other_wrappings(text.substr(offset), source);
   Collector collector(text, source, reading);
   while (offset < text.size()) {
     const auto newline = text.find('\n', offset);

@@ -24,6 +24,11 @@ class Check {
   }
 
   Findings run() {
+    if (index_.weight_map.empty()) {
+      tell("index.empty", "its weight_map is empty: loaders find no tensor", index_name_, {},
+           "download it again, or rewrite it from the shards' headers");
+      return std::move(findings_);
+    }
     collect_tensors();
     check_shards();
     check_tensors();
@@ -171,6 +176,18 @@ class Check {
 Findings check_shard_index(const ShardIndex& index, std::string_view index_name,
                            std::span<const ShardHeader> shards) {
   return Check(index, index_name, shards).run();
+}
+
+Finding two_models(std::string_view index_name, std::size_t shards) {
+  return {.severity = Severity::warning,
+          .code = std::string(kTwoModels),
+          .message = fmt::format("{} lies beside it and is none of its {} files: transformers loads that "
+                                 "file, vLLM and SGLang load these",
+                                 kWholeModel, shards),
+          .file = std::string(index_name),
+          .tensor = {},
+          .offset = {},
+          .remedy = "remove the one that is not meant"};
 }
 
 }  // namespace assay

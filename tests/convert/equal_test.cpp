@@ -90,5 +90,63 @@ TEST(Equal, TolerancesAreTheirFormulas) {
   for (const char* bad : {"-1", "nan", "inf"}) EXPECT_EQ(compare(dir, {"--atol", bad}), 2) << bad;
 }
 
+void write_doubles(const fs::path& folder, const std::vector<double>& values) {
+  std::string bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double));
+  test::write_checkpoint(folder, {{"a.weight", ElementType::F64, {1, values.size()}, std::move(bytes)}}, "");
+}
+
+TEST(Equal, DoublesAreComparedByTheirValueFromEitherSide) {
+  const TempDir dir;
+  const auto both_ways = [&](const std::vector<std::string>& options = {}) {
+    const int one = compare(dir, options);
+    fs::rename(dir / "a", dir / "c");
+    fs::rename(dir / "b", dir / "a");
+    fs::rename(dir / "c", dir / "b");
+    EXPECT_EQ(compare(dir, options), one);
+    return one;
+  };
+  write(dir / "a", {{"a.weight", {0.1F, -0.0F, kInfinity}}});
+  write_doubles(dir / "b", {0.1F, 0.0, kInfinity});
+  EXPECT_EQ(both_ways(), 0) << "the same values, though stored otherwise";
+  write(dir / "a", {{"a.weight", {0.1F, -0.0F, kInfinity}}});
+  write_doubles(dir / "b", {0.1, 0.0, kInfinity});
+  EXPECT_EQ(both_ways(), 1) << "0.1 is no float32, though it rounds to the other's";
+  EXPECT_EQ(both_ways({"--rtol", "1e-7"}), 0);
+  write_doubles(dir / "a", {0.5, 1e300});
+  write_doubles(dir / "b", {0.5 + 1e-14, 1e300});
+  EXPECT_EQ(both_ways(), 1);
+  EXPECT_EQ(both_ways({"--atol", "1e-13"}), 0) << "what is allowed is allowed of doubles, too";
+}
+
+TEST(Equal, NoTensorAtAllIsEqualToNothing) {
+  const TempDir dir;
+  write(dir / "a", {});
+  write(dir / "b", {});
+  std::string said;
+  EXPECT_EQ(compare(dir, {}, &said), 2);
+  EXPECT_NE(said.find("there is no tensor in it"), std::string::npos) << said;
+}
+
+TEST(Equal, OptionsWithoutEffectAreRefused) {
+  const TempDir dir;
+  write(dir / "a", {{"a.weight", {1}}});
+  write(dir / "b", {{"a.weight", {1}}});
+  for (const std::vector<std::string>& options :
+       std::vector<std::vector<std::string>>{{"--include", "x"},
+                                             {"--exclude", "x"},
+                                             {"--only-mtp"},
+                                             {"--to", "bf16"},
+                                             {"--max-shard-size", "1GB"},
+                                             {"--resume"},
+                                             {"--no-prove"},
+                                             {"--tp", "2"}}) {
+    std::string said;
+    EXPECT_EQ(compare(dir, options, &said), 2) << options.front();
+    EXPECT_NE(said.find("does not go with --equal"), std::string::npos) << said;
+  }
+  EXPECT_EQ(compare(dir, {"--drop-mtp", "--rtol", "0.1"}), 0);
+  EXPECT_EQ(assay({"convert", dir / "a", dir / "c", "--to", "bf16", "--rtol", "0.1"}).exit_code, 2);
+}
+
 }  // namespace
 }  // namespace assay

@@ -3,8 +3,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "convert/destination.h"
 #include "convert/partial_folder.h"
 #include "tests/convert/convert_support.h"
 #include "tests/support/paths.h"
@@ -146,6 +148,84 @@ TEST(Outputs, ADryRunRefusesWhatARunWould) {
       EXPECT_EQ(result.exit_code, 1) << command->back() << result.out << result.err;
     }
   }
+}
+
+// Whose largest values are within float32, and no longer so once they are rounded to the form's codes.
+TEST(Outputs, WhatWouldDecodeToInfinityIsRefused) {
+  const TempDir dir;
+  std::vector<float> values(64, 1.0F);
+  values[5] = 3e38F;
+  test::write_checkpoint(
+      dir / "in",
+      {{"model.layers.0.mlp.up_proj.weight", ElementType::F32, {2, 32}, test::float32_bytes(values)}}, "");
+  for (const char* to : {"mxfp4", "mxfp8"}) {
+    const auto refused = assay({"convert", dir / "in", dir / "out", "--to", to});
+    if (refused.exit_code == 0) {  // then it is true
+      expect_ok(assay({"convert", dir / "out", dir / "back", "--to", "f32"}));
+      continue;
+    }
+    EXPECT_EQ(refused.exit_code, 1) << to << refused.err;
+    EXPECT_NE(refused.err.find("decode to infinity"), std::string::npos) << refused.err;
+  }
+  EXPECT_EQ(assay({"convert", dir / "in", dir / "out", "--to", "mxfp4"}).exit_code, 1);
+}
+
+// Half a step of the smallest scale: there is nothing left of them.
+TEST(Outputs, BlocksThatBecomeZerosAreCounted) {
+  const TempDir dir;
+  std::vector<float> values(64, 1e-42F);
+  std::fill(values.begin() + 32, values.end(), 1.0F);
+  test::write_checkpoint(
+      dir / "in",
+      {{"model.layers.0.mlp.up_proj.weight", ElementType::F32, {2, 32}, test::float32_bytes(values)}}, "");
+  for (const std::string to : {"int8:channel", "fp8:channel", "mxfp4", "mxfp8"}) {
+    const auto made = assay({"convert", dir / "in", dir / to.substr(0, 5), "--to", to, "--json"});
+    expect_ok(made);
+    EXPECT_NE(made.out.find("\"zero_blocks\": 1"), std::string::npos) << to << made.out;
+    fs::remove_all(dir / to.substr(0, 5));
+  }
+}
+
+// What is copied is held against config.json as strictly as what is converted.
+TEST(Outputs, ACopyOfAnotherModelThanItsConfigIsRefused) {
+  const TempDir dir;
+  fs::copy(kTinylm, dir / "in", fs::copy_options::recursive);
+  const std::string config = test::read_file(dir / "in/config.json");
+  const std::vector<std::vector<std::string>> all = {
+      {"--to", "bf16"}, {"--to", "copy"}, {"--max-shard-size", "1GB"}, {"--tp", "2"}};
+  for (const std::string key : {"\"num_hidden_layers\": ", "\"intermediate_size\": "}) {
+    std::string more = config;
+    const auto at = more.find(key);
+    ASSERT_NE(at, std::string::npos);
+    more.insert(at + key.size(), "1");  // 3 become 13, 200 become 1200
+    test::write_file(dir / "in/config.json", more);
+    for (const auto& options : all) {
+      std::vector<std::string> command = {"convert", dir / "in", dir / "out"};
+      command.insert(command.end(), options.begin(), options.end());
+      EXPECT_EQ(assay(command).exit_code, 1) << key << options.back();
+      EXPECT_FALSE(fs::exists(dir / "out"));
+    }
+  }
+}
+
+// A reserve in proportion, and what comes along is counted.
+TEST(Outputs, RoomIsAskedForWhatIsWritten) {
+  const TempDir dir;
+  write_blocks(dir / "in", {1, 1, 1, 1});
+  test::write_file(dir / "in/tokenizer.json", std::string(3 << 20, ' '));
+  const ConversionPlan plan = make_plan(dir / "in", {.to = "bf16"});
+  const Space space = check_space(plan, dir / "out");
+  EXPECT_EQ(space.needed, plan.file_bytes + (3 << 20) + space.reserve);
+  EXPECT_GE(space.reserve, 1u << 20);
+  EXPECT_LT(space.reserve, 2u << 20);
+}
+
+TEST(Outputs, AShardOfNothingIsRefused) {
+  const TempDir dir;
+  write_blocks(dir / "in", {1, 1, 1, 1});
+  const auto refused = assay({"convert", dir / "in", dir / "out", "--max-shard-size", "0"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("--max-shard-size takes"), std::string::npos) << refused.err;
 }
 
 TEST(Outputs, WhatIsInThatFormAlreadyIsCopied) {

@@ -272,6 +272,11 @@ const std::map<Key, std::function<Question(const fs::path&)>>& cases() {
        cache([](const CacheLayout& c, const SmallModel&) { cut(c.tree); })},
       {{"Hugging Face cache", "no `trees/<commit>.json`: blobs' names alone"},
        cache([](const CacheLayout& c, const SmallModel&) { fs::remove(c.tree); })},
+      {{"Hugging Face cache", "no `trees/<commit>.json`, and the index or config.json is not there"},
+       cache([](const CacheLayout& c, const SmallModel&) {
+         fs::remove(c.tree);
+         fs::remove(c.snapshot / kIndex);
+       })},
       {{"Hugging Face cache", "real files, and no `trees/<commit>.json`"},
        cache([](const CacheLayout& c, const SmallModel& m) {
          fs::remove(c.tree);

@@ -66,6 +66,27 @@ TEST(Manifest, IsRightForOddNames) {
   EXPECT_EQ(test::run({"sha256sum", "-c", sums.string()}, {.directory = repository.path()}).exit_code, 1);
 }
 
+// A backslash is a letter of the name, which sha256sum doubles; elsewhere it is no way out of the folder.
+TEST(Manifest, ABackslashIsALetter) {
+  const test::TempDir dir;
+  const std::string tensor =
+      test::safetensors_bytes(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "1234");
+  test::write_file(dir / "model" / "back\\slash.safetensors", tensor);
+  const std::string sums = dir / "SHA256SUMS";
+  ASSERT_EQ(test::assay({"manifest", dir / "model", "--hash", "-o", sums}).exit_code, 0);
+  const auto good = test::assay({"verify", dir / "model", "--manifest", sums, "--require-digests"});
+  EXPECT_EQ(good.exit_code, 0) << good.out << good.err;
+  test::write_file(dir / "model" / "back\\slash.safetensors", tensor.substr(0, tensor.size() - 1) + "5");
+  EXPECT_EQ(test::assay({"verify", dir / "model", "--manifest", sums}).exit_code, 1);
+  test::write_file(dir / "out.safetensors", tensor);
+  std::string climbing = test::read_file(sums);
+  climbing.replace(climbing.find("back"), std::string_view("back\\\\slash").size(), "..\\\\out");
+  test::write_file(sums, climbing);
+  const auto refused = test::assay({"verify", dir / "model", "--manifest", sums});
+  EXPECT_NE((refused.out + refused.err).find("is not a name of a file below the folder"), std::string::npos)
+      << refused.out << refused.err;
+}
+
 TEST(Manifest, ReadsFilesWhenAsked) {
   const test::TempDir dir;
   test::write_file(dir / "model" / "f.safetensors", "one");

@@ -40,6 +40,28 @@ TEST_F(Shards, AnIndexDecidesWhateverTheNumbersAre) {
   EXPECT_EQ(verify().exit_code, 1);
 }
 
+TEST_F(Shards, AWholeModelBesideThemIsTold) {
+  write_set({"model-00001-of-00001.safetensors"}, "model.safetensors.index.json");
+  EXPECT_FALSE(contains(verify().out, "model.safetensors lies beside it"));
+  write_file(dir_ / "model.safetensors", tensor("a"));
+  const ProcessResult result = verify();
+  EXPECT_EQ(result.exit_code, 0) << result.out;
+  EXPECT_TRUE(contains(result.out, "warning: model.safetensors.index.json: model.safetensors lies beside it"))
+      << result.out;
+}
+
+TEST_F(Shards, NoTensorAtAllIsNoModel) {
+  write_file(dir_ / "model.safetensors", safetensors_bytes("{}", ""));
+  EXPECT_EQ(verify().exit_code, 1);
+  fs::remove(dir_ / "model.safetensors");
+  write_set({"model-00001-of-00001.safetensors"}, "model.safetensors.index.json");
+  write_file(dir_ / "model-00001-of-00001.safetensors", tensor("a"));
+  write_file(dir_ / "model.safetensors.index.json", "{\"weight_map\":{}}");
+  const ProcessResult result = verify();
+  EXPECT_EQ(result.exit_code, 1) << result.out;
+  EXPECT_TRUE(contains(result.out, "its weight_map is empty")) << result.out;
+}
+
 TEST_F(Shards, NumberedFromZero) {
   write_set({"model-00000-of-00002.safetensors", "model-00001-of-00002.safetensors"}, "");
   EXPECT_EQ(verify().exit_code, 0);

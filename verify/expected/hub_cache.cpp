@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -102,7 +103,13 @@ class Repository {
       }
       file(place / entry.name, name_prefix + entry.name, entry, said);
     }
-    if (!listing) return false;
+    if (!listing) {
+      if (holds_models()) {
+        Findings missed = missed_without_listing(part.present, name_prefix);
+        std::move(missed.begin(), missed.end(), std::back_inserter(out_.findings));
+      }
+      return false;
+    }
     for (const Finding& finding : listing->findings) out_.findings.push_back(finding);
     for (const auto& [name, said] : listing->files) {
       if (!part.present.contains(name)) part.absent.push_back(name);
@@ -171,6 +178,11 @@ class Repository {
   }
 
  private:
+  bool holds_models() const {
+    const std::string name = folder_.filename().string();
+    return !name.starts_with("datasets--") && !name.starts_with("spaces--");
+  }
+
   Box<fs::path> elsewhere(fs::path path, const std::string& name) const {
     return path == out_.root / name ? Box<fs::path>() : Box<fs::path>(std::move(path));
   }

@@ -69,7 +69,16 @@ void name_the_nameless(ChecksumManifest& manifest, const fs::path& source, const
   manifest.entries[0].name = path.filename().string();
 }
 
-// The last part of a name, under whatever folder a manifest has it.
+// A backslash is a letter like any other of a file's name here: where there is such a file, and where the name
+// would not lead out of the folder elsewhere either.
+bool accept_listed(const std::string& name, const fs::path& root, Findings& findings) {
+  std::string divided = name;
+  std::replace(divided.begin(), divided.end(), '\\', '/');
+  std::error_code ignored;
+  if (divided != name && is_safe_relative_path(divided) && fs::exists(root / name, ignored)) return true;
+  return accept_name(name, findings);
+}
+
 // `wanted`: the names of the files that are meant; none: all. `given` is read once: its text goes.
 Expectation from_checksums(Given& given, const fs::path& root, const fs::path& path,
                            const std::vector<std::string>& wanted) {
@@ -96,7 +105,7 @@ Expectation from_checksums(Given& given, const fs::path& root, const fs::path& p
   if (beside) out.ignored.push_back(given.source.filename().string());
   const SharedTrust trust = Trust{TrustSource::manifest, given.source.filename().string(), beside};
   std::erase_if(manifest.entries,
-                [&](const ManifestEntry& entry) { return !accept_name(entry.name, out.findings); });
+                [&](const ManifestEntry& entry) { return !accept_listed(entry.name, root, out.findings); });
   out.files = drain<ExpectedFile>(manifest.entries, [&](ManifestEntry&& entry) {
     return ExpectedFile{.name = std::move(entry.name),
                         .digest = entry.digest,

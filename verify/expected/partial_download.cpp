@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "core/formats/shard_index.h"
 #include "verify/expected/weight_files.h"
@@ -58,6 +59,19 @@ bool is_missed(const std::string& name, const DownloadedPart& part, const Summar
   return name == folder + "config.json" && here.configured.contains(folder);
 }
 
+// Weights that are never published without a config.json beside them. Elsewhere than at the top model.safetensors
+// may be a trainer's checkpoint.
+bool is_described(const std::string& folder, const std::string& name) {
+  static constexpr std::array<std::string_view, 2> kOfTransformers = {"model.safetensors",
+                                                                      "pytorch_model.bin"};
+  static constexpr std::array<std::string_view, 2> kOfDiffusers = {"diffusion_pytorch_model.safetensors",
+                                                                   "diffusion_pytorch_model.bin"};
+  const auto is_one_of = [&](const auto& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  return (folder.empty() && is_one_of(kOfTransformers)) || is_one_of(kOfDiffusers);
+}
+
 }  // namespace
 
 std::set<std::string> missed(const DownloadedPart& part) {
@@ -67,6 +81,32 @@ std::set<std::string> missed(const DownloadedPart& part) {
     if (is_missed(name, part, here)) names.insert(name);
   }
   return names;
+}
+
+Findings missed_without_listing(const std::set<std::string>& present, const std::string& prefix) {
+  std::set<std::string> wanted, indexed;
+  for (const std::string& name : present) {
+    if (is_shard_index_name(name)) indexed.insert(folder_of(name));
+  }
+  for (const std::string& name : present) {
+    if (!is_model_weight(name) || name.ends_with(".gguf")) continue;
+    const std::string folder = folder_of(name), base = name.substr(folder.size());
+    const auto shard = parse_shard_name(base);
+    if (shard && !indexed.contains(folder))
+      wanted.insert(folder + shard->stem + shard->extension + ".index.json");
+    if (is_described(folder, shard ? shard->stem + shard->extension : base))
+      wanted.insert(folder + "config.json");
+  }
+  Findings findings;
+  for (const std::string& name : wanted) {
+    if (present.contains(name)) continue;
+    findings.push_back({.severity = Severity::error,
+                        .code = "download.incomplete",
+                        .message = "is not here, and the weights beside it cannot be loaded without it",
+                        .file = prefix + name,
+                        .remedy = "run the download again"});
+  }
+  return findings;
 }
 
 void note_left_out(const std::vector<std::string>& names, const std::string& place, Findings& findings) {

@@ -24,6 +24,11 @@ struct DownloadedPart {
 // The others (texts, other formats, other quantizations of the same model) nobody need have asked for.
 std::set<std::string> missed(const DownloadedPart& part);
 
+// A model of which nobody lists the files: what is surely missing of it, each an error that names the file.
+//   an index      of numbered shards, where no index is in their folder
+//   a config.json beside weights that transformers and diffusers write with one
+Findings missed_without_listing(const std::set<std::string>& present, const std::string& prefix);
+
 // One note about files that were left out; nothing for none.
 void note_left_out(const std::vector<std::string>& names, const std::string& place, Findings& findings);
 

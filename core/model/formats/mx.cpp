@@ -135,16 +135,18 @@ class MxEncoder : public WeightEncoder {
 
   void encode_row(std::span<const float> before, std::span<std::byte> codes,
                   std::span<std::byte> stored_scales, ErrorSums& error) const {
-    thread_local Scratch<float> scale_memory, row_memory;
+    thread_local Scratch<float> amax_memory, scale_memory, row_memory;
+    const auto amax = amax_memory.take(stored_scales.size());
     const auto scales = scale_memory.take(stored_scales.size());
     const auto row = row_memory.take(before.size());  // the quotients, then the row as it will decode
-    block_amax(before, 1, before.size(), 1, kMxBlock, scales);
-    for (std::size_t i = 0; i < scales.size(); ++i) {
-      error.zero_blocks += scales[i] == 0 ? 1 : 0;
+    block_amax(before, 1, before.size(), 1, kMxBlock, amax);
+    for (std::size_t i = 0; i < amax.size(); ++i)
       stored_scales[i] =
-          static_cast<std::byte>(mx_scale(scales[i], target_.scaling, four() ? kMxE2M1 : kMxE4M3));
-    }
+          static_cast<std::byte>(mx_scale(amax[i], target_.scaling, four() ? kMxE2M1 : kMxE4M3));
     simd::decode(ElementType::F8_E8M0, stored_scales, scales.data());
+    // The largest value, too, rounds to the code 0: half a step of the smallest scale, or zero already.
+    const float half_step = four() ? 0.25F : 0x1p-10F;
+    for (std::size_t i = 0; i < amax.size(); ++i) error.zero_blocks += amax[i] <= half_step * scales[i];
     // Clamped is what lies more than half a step beyond the largest code: 6 (steps of 2), 448 (of 32).
     error.clamped += divide_blocks(before, kMxBlock, scales, four() ? 7.0F : 464.0F, row);
     if (four())

@@ -152,16 +152,20 @@ class Nvfp4Encoder : public WeightEncoder {
  private:
   void encode_row(std::span<const float> before, float global, std::span<std::byte> codes,
                   std::span<std::byte> stored_scales, ErrorSums& error) const {
-    thread_local Scratch<float> scale_memory, row_memory;
+    thread_local Scratch<float> amax_memory, scale_memory, row_memory;
+    const auto amax = amax_memory.take(stored_scales.size());
     const auto scales = scale_memory.take(stored_scales.size());
     const auto row = row_memory.take(before.size());  // the quotients, then the row as it will decode
-    block_amax(before, 1, before.size(), 1, kNvfp4Block, scales);
-    error.zero_blocks += static_cast<std::uint64_t>(std::count(scales.begin(), scales.end(), 0.0F));
-    for (float& scale : scales) scale = block_scale(scale, global);
+    block_amax(before, 1, before.size(), 1, kNvfp4Block, amax);
+    std::transform(amax.begin(), amax.end(), scales.begin(),
+                   [&](float largest) { return block_scale(largest, global); });
     simd::encode(ElementType::F8_E4M3, scales, Overflow::saturate, stored_scales.data());
     simd::decode(ElementType::F8_E4M3, stored_scales, scales.data());
     if (!target_.modelopt) replace_zeros(scales, stored_scales);
     for (float& scale : scales) scale = target_.modelopt ? scale * global : scale / global;
+    // The largest value, too, rounds to the code 0 (half of the smallest step), or the scale has become 0.
+    for (std::size_t i = 0; i < amax.size(); ++i)
+      error.zero_blocks += amax[i] <= 0.25F * scales[i] || scales[i] == 0;
 
     error.clamped += divide_blocks(before, kNvfp4Block, scales, 7.0F, row);
     encode_fp4(row, target_.ties, codes);

@@ -217,16 +217,17 @@ class ScaledEncoder : public WeightEncoder {
     const std::uint64_t across = ceil_div(columns, quantizer.block_columns);
     const std::uint64_t first_block = whole() ? 0 : in.first / quantizer.block_rows;
     out.begin(2);
-    thread_local Scratch<float> scale_memory, row_memory;
-    const auto scales = scale_memory.take(whole() ? 1 : ceil_div(in.rows, block_rows) * across);
-    if (whole()) {
-      scales[0] = in.whole_amax;
-    } else {
-      block_amax(in.values, in.rows, columns, block_rows, quantizer.block_columns, scales);
-      out.error.zero_blocks = static_cast<std::uint64_t>(std::count(scales.begin(), scales.end(), 0.0F));
-    }
-    for (float& scale : scales) scale = quantizer.scale_for(scale);
+    thread_local Scratch<float> amax_memory, scale_memory, row_memory;
+    const auto amax = amax_memory.take(whole() ? 1 : ceil_div(in.rows, block_rows) * across);
+    const auto scales = scale_memory.take(amax.size());
+    if (whole())
+      amax[0] = in.whole_amax;
+    else
+      block_amax(in.values, in.rows, columns, block_rows, quantizer.block_columns, amax);
+    std::transform(amax.begin(), amax.end(), scales.begin(),
+                   [&](float largest) { return quantizer.scale_for(largest); });
     if (in.given != nullptr) take_given(in, quantizer, first_block, scales);
+    if (!whole()) out.error.zero_blocks = blocks_of_zeros(quantizer, amax, scales);
 
     const auto codes = out.put(0, in.values.size(), in.first * columns);
     const auto row = row_memory.take(columns);  // the quotients, then the row as it will decode
@@ -243,6 +244,18 @@ class ScaledEncoder : public WeightEncoder {
   }
 
  private:
+  // Those whose largest value takes the code 0: all of their values are smaller than half a step of the
+  // smallest scale, where they are not zeros from the beginning.
+  static std::uint64_t blocks_of_zeros(BlockQuantizer quantizer, std::span<const float> amax,
+                                       std::span<const float> scales) {
+    thread_local Scratch<float> quotient_memory;
+    thread_local Scratch<std::byte> code_memory;
+    const auto codes = code_memory.take(amax.size());
+    quantizer.block_columns = 1;
+    quantize_row(quantizer, amax, scales.data(), quotient_memory.take(amax.size()), codes);
+    return static_cast<std::uint64_t>(std::count(codes.begin(), codes.end(), std::byte{0}));
+  }
+
   BlockQuantizer quantizer_of(std::uint64_t rows, std::uint64_t columns) const {
     BlockQuantizer made{.codes = target_.type,
                         .block_rows = target_.block_rows,

@@ -76,6 +76,46 @@ TEST(Checkpoint, IndexedShardsAndWhatLiesBesideThem) {
   EXPECT_EQ(open_checkpoint(folder / "model.safetensors.index.json", 1).tensors.size(), 2u);
 }
 
+// As transformers has it; vLLM and SGLang go by the index.
+TEST(Checkpoint, AWholeModelBesideAnIndexIsTheModel) {
+  TempDir folder;
+  write_file(folder / "model-00001-of-00002.safetensors", shard({"a"}));
+  write_file(folder / "model-00002-of-00002.safetensors", shard({"b"}));
+  write_file(folder / "model.safetensors", shard({"a", "b", "c"}));
+  write_file(folder / "model.safetensors.index.json",
+             R"({"weight_map":{"a":"model-00001-of-00002.safetensors",)"
+             R"("b":"model-00002-of-00002.safetensors"}})");
+  const Checkpoint checkpoint = open_checkpoint(folder.path(), 1);
+  EXPECT_EQ(file_names(checkpoint), Names{"model.safetensors"});
+  EXPECT_EQ(codes(checkpoint), Names{"index.two_models model.safetensors.index.json"});
+  EXPECT_FALSE(has_errors(checkpoint.findings));
+  EXPECT_EQ(open_checkpoint(folder / "model.safetensors.index.json", 1).tensors.size(), 2u) << "by its name";
+  // One that the index names is a shard of it.
+  write_file(folder / "model.safetensors.index.json",
+             R"({"weight_map":{"a":"model.safetensors","b":"model.safetensors","c":"model.safetensors"}})");
+  EXPECT_EQ(file_names(open_checkpoint(folder.path(), 1)), Names{"model.safetensors"});
+  // Without an index it is the model, too.
+  fs::remove(folder / "model.safetensors.index.json");
+  const Checkpoint unindexed = open_checkpoint(folder.path(), 1);
+  EXPECT_EQ(file_names(unindexed), Names{"model.safetensors"});
+  EXPECT_EQ(codes(unindexed), (Names{"checkpoint.file_ignored model-00001-of-00002.safetensors",
+                                     "checkpoint.file_ignored model-00002-of-00002.safetensors"}));
+}
+
+TEST(Checkpoint, NoTensorAtAllIsAnError) {
+  TempDir folder;
+  write_file(folder / "model.safetensors", shard({}));
+  EXPECT_EQ(codes(open_checkpoint(folder.path(), 1)), Names{"checkpoint.no_tensors model.safetensors"});
+  EXPECT_TRUE(has_errors(open_checkpoint(folder / "model.safetensors", 1).findings));
+  fs::remove(folder / "model.safetensors");
+  write_file(folder / "model-00001-of-00001.safetensors", shard({"a"}));
+  write_file(folder / "model.safetensors.index.json", R"({"weight_map":{}})");
+  const Checkpoint unlisted = open_checkpoint(folder.path(), 1);
+  EXPECT_TRUE(has_errors(unlisted.findings));
+  EXPECT_EQ(codes(unlisted), (Names{"checkpoint.file_ignored model-00001-of-00001.safetensors",
+                                    "index.empty model.safetensors.index.json"}));
+}
+
 TEST(Checkpoint, AnIndexDecidesWhateverTheShardsNumbers) {
   TempDir folder;  // as gpt-oss-20b is published
   std::string map;

@@ -142,6 +142,17 @@ std::string utf16(std::string_view ascii) {
   return text;
 }
 
+TEST(ChecksumManifest, OtherWrappingsAreNamed) {
+  const std::string line = kAbc + "  a.bin";
+  EXPECT_NE(refusal(line + '\0').find("make it again without -z"), std::string::npos);
+  EXPECT_NE(
+      refusal("-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA512\n\n" + line + "\n").find("gpg --verify"),
+      std::string::npos);
+  const std::string b2 = refusal(kAbc + kAbc + "  a.bin\n");
+  EXPECT_NE(b2.find("by sha512 or blake2b"), std::string::npos) << b2;
+  EXPECT_NE(b2.find("sha256sum"), std::string::npos) << b2;
+}
+
 TEST(ChecksumManifest, AsWindowsPrintsThem) {
   std::string upper = kAbc;
   for (char& c : upper) c = static_cast<char>(std::toupper(c));

@@ -220,6 +220,31 @@ def with_added():
     yield "added_known", dict(model=model, added_tokens=[added("m", letters["m"], special=True)])
 
 
+UNSEEN_TEXTS = ["aΩb", "ao\u0308b", "aÖb", "ö", "<m>", "<M>", "a<m>", "mmm", "MMM", "m mmm ammm", "MMMAB", "[m] a", "[M]", "_☃_", "a☃b", "☃"]
+
+
+def unseen():
+    """Added tokens are nothing to the model: where they are not found (the normalizer makes their text, they are words' parts, special
+    ones are text) they are spelled as anything else."""
+    letters = vocabulary("<", ">", "m", "[", "]", "_")
+    size = len(letters)
+    cut = {"type": "WhitespaceSplit"}
+    tokens = [added("ö", 0), added("<m>", 0, special=True), added("mmm", 0, single_word=True), added("☃", 0, single_word=True),
+              added("##ab", 0), added("[m]", 0, special=True)]
+    models = {"bpe": {"type": "BPE", "dropout": None, "unk_token": "<unk>", "continuing_subword_prefix": None, "end_of_word_suffix": None,
+                      "fuse_unk": False, "byte_fallback": False, "ignore_merges": False, "vocab": letters, "merges": []},
+              "wordpiece": {"type": "WordPiece", "unk_token": "<unk>", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
+                            "vocab": letters | {"##" + c: size + i for i, c in enumerate("abm")}},
+              "wordlevel": {"type": "WordLevel", "unk_token": "<unk>", "vocab": letters},
+              "unigram": {"type": "Unigram", "unk_id": 0, "vocab": [[piece, -float(i)] for i, piece in enumerate(letters)], "byte_fallback": False}}
+    models["bpe_ignore"] = models["bpe"] | {"ignore_merges": True}
+    for name, model in models.items():
+        there = [token | {"id": len(model["vocab"]) + i} for i, token in enumerate(tokens)]
+        for normalizer in ("NFC", "Lowercase"):
+            yield f"unseen_{name}_{normalizer}", dict(model=model, added_tokens=there, normalizer={"type": normalizer},
+                                                      pre_tokenizer=cut if name.startswith("word") else None)
+
+
 def framed():
     words = dict(model={"type": "WordLevel", "unk_token": "<unk>", "vocab": vocabulary("ab")}, pre_tokenizer={"type": "WhitespaceSplit"})
     token = lambda name: {"SpecialToken": {"id": name, "type_id": 0}}  # noqa: E731
@@ -240,10 +265,17 @@ def framed():
         yield "frame_" + name, dict(post_processor=processor, added_tokens=specials, **words)
 
 
+def literally(tokenizer, text):
+    tokenizer.encode_special_tokens = True
+    ids = tokenizer.encode(text, add_special_tokens=False).ids
+    tokenizer.encode_special_tokens = False
+    return ids
+
+
 def results(tokenizer, texts):
     for text in texts:
         ids = tokenizer.encode(text).ids
-        yield {"text": text, "ids": ids, "plain": tokenizer.encode(text, add_special_tokens=False).ids,
+        yield {"text": text, "ids": ids, "literal": literally(tokenizer, text), "plain": tokenizer.encode(text, add_special_tokens=False).ids,
                "decoded": tokenizer.decode(ids, skip_special_tokens=False), "skipped": tokenizer.decode(ids)}
 
 
@@ -254,6 +286,8 @@ def wholes():
         yield name, dict(model=model, decoder=plain, pre_tokenizer=cut), MODEL_TEXTS
     for name, given in with_added():
         yield name, dict(decoder=plain, **given), ADDED_TEXTS
+    for name, given in unseen():
+        yield name, dict(decoder=plain, **given), UNSEEN_TEXTS
     for name, given in framed():
         yield name, given, ["", "ab", "ab a", "<s> ab </s>", "zz"]
 

@@ -417,8 +417,8 @@ std::string gbnf_of_schema(std::string_view text, const std::filesystem::path& s
   return SchemaCompiler(OrderedSchema::parse(text), source).run();
 }
 
-std::string gbnf_of_json() {
-  return "root ::= value\n" + std::string(gbnf_common_rules());
+std::string gbnf_of_json_object() {
+  return "root ::= object\n" + std::string(gbnf_common_rules());
 }
 
 }  // namespace assay::grammar

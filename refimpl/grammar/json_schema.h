@@ -22,7 +22,7 @@ namespace assay::grammar {
 // Throws Error::input with the place in the schema ("#/properties/a") where it cannot be held.
 std::string gbnf_of_schema(std::string_view schema, const std::filesystem::path& source);
 
-// Any JSON value: what `--json` modes elsewhere allow.
-std::string gbnf_of_json();
+// Any JSON object: what OpenAI's `json_object` promises.
+std::string gbnf_of_json_object();
 
 }  // namespace assay::grammar

@@ -9,13 +9,11 @@
 #include <array>
 #include <cstdlib>
 #include <memory>
-#include <optional>
-#include <utility>
 
 namespace assay {
 namespace {
 
-using Place = std::pair<std::string, int>;  // address and port
+using Place = SocketPlace;
 using NameOf = int (*)(int, sockaddr*, socklen_t*);
 
 std::optional<Place> place_of(NameOf name_of, int descriptor) {
@@ -34,6 +32,17 @@ std::optional<Place> place_of(NameOf name_of, int descriptor) {
   return Place(text.data(), ntohs(v6.sin6_port));
 }
 
+}  // namespace
+
+std::optional<SocketPlace> peer_of(int descriptor) {
+  return place_of(getpeername, descriptor);
+}
+std::optional<SocketPlace> own_place_of(int descriptor) {
+  return place_of(getsockname, descriptor);
+}
+
+namespace {
+
 template <class Use>
 void for_each_connection(int own_port, const Use& use) {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc/self/fd"), closedir);
@@ -41,8 +50,8 @@ void for_each_connection(int own_port, const Use& use) {
   while (const dirent* entry = readdir(folder.get())) {
     const int descriptor = std::atoi(entry->d_name);
     if (descriptor <= 2) continue;
-    const auto peer = place_of(getpeername, descriptor);
-    const auto own = place_of(getsockname, descriptor);
+    const auto peer = peer_of(descriptor);
+    const auto own = own_place_of(descriptor);
     if (peer && own && own->second == own_port) use(descriptor, *peer);
   }
 }
@@ -63,10 +72,6 @@ bool ClientSocket::gone() const {
   if (descriptor_ < 0) return false;
   pollfd state = {.fd = descriptor_, .events = POLLRDHUP, .revents = 0};
   return poll(&state, 1, 0) > 0 && (state.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
-}
-
-void ClientSocket::stop_reading() const {
-  if (descriptor_ >= 0) shutdown(descriptor_, SHUT_RD);
 }
 
 }  // namespace assay

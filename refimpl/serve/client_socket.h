@@ -2,9 +2,15 @@
 // waits for is not to be computed to its end.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace assay {
+
+using SocketPlace = std::pair<std::string, int>;  // address and port
+std::optional<SocketPlace> peer_of(int descriptor);
+std::optional<SocketPlace> own_place_of(int descriptor);
 
 class ClientSocket {
  public:
@@ -13,7 +19,6 @@ class ClientSocket {
   // It has closed its side, whole or its sending half, as a browser or curl does that goes away. Where the connection
   // was not found: no.
   bool gone() const;
-  void stop_reading() const;  // what comes further is not looked at
   // Of all connections to that port: whoever waits for a further request there sees that none will come.
   static void stop_reading_all(int own_port);
 

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <httplib.h>
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <ctime>
 #include <limits>
@@ -14,7 +12,9 @@
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "refimpl/serve/client_socket.h"
+#include "refimpl/serve/listener.h"
 #include "refimpl/serve/metrics.h"
+#include "refimpl/serve/request_head.h"
 #include "refimpl/serve/text_answer.h"
 
 namespace assay {
@@ -28,11 +28,7 @@ constexpr auto kPatience = std::chrono::milliseconds(50);  // between looks at t
 // Clients give up idle connections after 4 or 5 seconds: who is asked on one that just closes sees an error.
 constexpr std::time_t kIdleSeconds = 15, kReadSeconds = 10, kWriteSeconds = 10;
 constexpr auto kLastWrites = std::chrono::milliseconds(200);
-constexpr int kBacklog = 511;
 constexpr std::size_t kMostOfAConnection = 1'000'000;  // answers
-constexpr std::array<std::string_view, 7> kRoutes = {"/v1/completions", "/v1/chat/completions", "/v1/models",
-                                                     "/tokenize",       "/detokenize",          "/health",
-                                                     "/metrics"};
 
 // What an answer is refused with.
 struct Refusal {
@@ -77,13 +73,6 @@ void refuse(Response& response, const Error& error) {
   refuse(response, refusal_of(error), field.empty() ? error.line() : field + ": " + error.message(), field);
 }
 
-// Of a page that was loaded from elsewhere and has its own name point to this machine.
-bool names_this_machine(std::string host) {
-  if (host.starts_with('[')) return host.starts_with("[::1]");
-  host = host.substr(0, host.find(':'));
-  return host.empty() || host == "localhost" || host.starts_with("127.");
-}
-
 }  // namespace
 
 class HttpServer::Routes {
@@ -123,10 +112,6 @@ class HttpServer::Routes {
 
  private:
   struct Running;
-  class Listener : public httplib::Server {
-   public:
-    void lengthen_queue() const { ::listen(svr_sock_, kBacklog); }
-  };
   using Handle = void (Routes::*)(const Request&, Response&);
 
   void set_limits() {
@@ -161,16 +146,16 @@ class HttpServer::Routes {
       if (response.status == 413) return refuse(response, kTooLarge, "the request's body is too large");
       const Refusal why = {response.status, response.status < 500 ? kBad.type : kFault.type};
       refuse(response, why, "the request cannot be read");
+      response.set_header("Connection", "close");  // nobody knows where the next one begins
     });
     server_.set_exception_handler(
         [](const Request&, Response& response, std::exception_ptr fault) { refuse_fault(response, fault); });
     // Called when the answer was sent.
-    server_.set_logger([this](const Request& request, const Response& response) {
-      if (response.get_header_value("Connection") == "close") socket_of(request).stop_reading();
+    server_.set_logger([](const Request&, const Response& response) {
+      if (response.get_header_value("Connection") == "close") Listener::close_after_answer();
     });
     server_.set_post_routing_handler([this](const Request& request, Response& response) {
-      const bool known = std::find(kRoutes.begin(), kRoutes.end(), request.path) != kRoutes.end();
-      metrics_.answered(known ? request.path : "other", response.status);
+      metrics_.answered(is_route(request.path) ? request.path : "other", response.status);
     });
   }
 
@@ -201,7 +186,7 @@ class HttpServer::Routes {
     });
   }
 
-  // Of a body, as its header has it; what is no length is longer than any.
+  // Of a body, as its header has it; one beyond all numbers is longer than any.
   static std::uint64_t told_length(const Request& request) {
     return parse_u64(request.get_header_value("Content-Length"))
         .value_or(std::numeric_limits<std::uint64_t>::max());
@@ -211,8 +196,14 @@ class HttpServer::Routes {
   httplib::Server::HandlerResponse before_body(const Request& request, Response& response) {
     const bool is_post = request.method == "POST";
     const std::size_t lengths = request.get_header_value_count("Content-Length");
-    if (!is_post && request.method != "GET" && request.method != "HEAD") {
-      refuse(response, kNoMethod, "only GET and POST are answered");
+    const std::string_view methods = methods_of(request.path);
+    if (request.get_header_value_count("Host") > 1) {
+      refuse(response, kBad, "more than one Host is named");
+    } else if (methods.find(request.method) == std::string_view::npos) {
+      response.set_header("Allow", std::string(methods));
+      refuse(response, kNoMethod, fmt::format("this route answers {}", methods));
+    } else if (lengths == 1 && !is_length(request.get_header_value("Content-Length"))) {
+      refuse(response, kBad, "Content-Length is no length");
     } else if (request.has_header("Transfer-Encoding") || lengths > 1 || (is_post && lengths == 0)) {
       refuse(response, kNoLength, "the body's length has to be told, once, in Content-Length");
     } else if (request.has_header("Content-Encoding")) {
@@ -220,6 +211,8 @@ class HttpServer::Routes {
     } else if (is_post && told_length(request) > options_.body_bytes) {
       refuse(response, kTooLarge, "the request's body is too large");
     } else {
+      // The library reads no body of such a request: it is not to be taken for the next one.
+      if (!is_post && lengths > 0) response.set_header("Connection", "close");
       return httplib::Server::HandlerResponse::Unhandled;
     }
     response.set_header("Connection", "close");

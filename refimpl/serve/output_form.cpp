@@ -34,7 +34,7 @@ std::string of_response_format(const ParsedJson& format, std::string_view body, 
   const std::string type = fields.text("type").value_or("");
   std::string gbnf;
   if (type == "json_object") {
-    gbnf = grammar::gbnf_of_json();
+    gbnf = grammar::gbnf_of_json_object();
   } else if (type == "json_schema") {
     const ParsedJson* given = fields.find("json_schema");
     if (given == nullptr) throw field_error(field + ".json_schema", "is missing");

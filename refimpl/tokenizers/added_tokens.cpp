@@ -81,6 +81,10 @@ std::vector<TextPiece> AddedTokenFinder::split(std::string_view text, bool parse
     // Where the token before took this one for white space, both count, and the text goes on behind this one.
     if (token.lstrip && begin > done) begin -= spaces_at_end(text.substr(done, begin - done));
     if (token.rstrip) end += spaces_at_start(text.substr(end));
+    if (token.lstrip && begin < done) {
+      begin = done;
+      if (end <= done) continue;  // white space itself, and all of it taken by the token before
+    }
     if (begin > done) pieces.push_back({text.substr(done, begin - done), std::nullopt});
     pieces.push_back({text.substr(begin, end - begin), token.id});
     done = end;

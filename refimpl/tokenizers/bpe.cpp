@@ -57,7 +57,7 @@ class Bpe : public SubwordModel {
                  std::uint32_t rank) {
     const std::size_t prefix = std::min(options_.continuing_prefix.size(), right.size());
     const auto need = [&](const std::string& piece) {
-      if (const auto id = vocabulary.find(piece)) return *id;
+      if (const auto id = vocabulary.find_own(piece)) return *id;
       throw Error::input(fmt::format("merge {} makes '{}', which the vocabulary does not have", rank,
                                      escape_for_terminal(piece.substr(0, 80))));
     };
@@ -88,14 +88,14 @@ class Bpe::WordSession : public CachedSession {
   // and bytes they fall back to may merge.
   void encode(std::string_view word, std::vector<TokenId>& out) override {
     if (word.size() <= WordCache::kLongest || !model_.can_cut_) return encode_whole(word, out);
-    const auto unknown = [&](std::string_view character) { return !vocabulary_.find(character); };
+    const auto unknown = [&](std::string_view character) { return !vocabulary_.find_own(character); };
     model_.cuts(vocabulary_).split(word, unknown, [&](std::string_view part) { encode_whole(part, out); });
   }
 
  private:
   void merge_word(std::string_view word, std::vector<TokenId>& out) override {
     if (model_.options_.ignore_merges) {
-      if (const auto whole = vocabulary_.find(word)) return out.push_back(*whole);
+      if (const auto whole = vocabulary_.find_own(word)) return out.push_back(*whole);
     }
     split(word);
     queue_.run([&](const MergeSymbol& left, const MergeSymbol& right) -> std::optional<Merge> {
@@ -132,7 +132,7 @@ class Bpe::WordSession : public CachedSession {
   void add_character(std::string_view word, std::size_t at, std::size_t length) {
     const auto begin = static_cast<std::uint32_t>(at);
     const std::string_view text = affixed(word, at, length);
-    if (const auto id = vocabulary_.find(text)) {
+    if (const auto id = vocabulary_.find_own(text)) {
       flush_unknown();
       queue_.add(begin, static_cast<std::uint32_t>(length), *id);
       return;
@@ -188,7 +188,7 @@ class Tiktoken : public SubwordModel {
    private:
     std::optional<TokenId> rank(std::string_view bytes) const {
       if (bytes.size() > vocabulary_.longest()) return std::nullopt;
-      const auto id = vocabulary_.find(bytes);
+      const auto id = vocabulary_.find_own(bytes);
       return id && vocabulary_.kind(*id) == PieceKind::normal ? id : std::nullopt;
     }
 

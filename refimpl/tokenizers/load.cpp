@@ -68,13 +68,18 @@ std::unique_ptr<Tokenizer> read_sentencepiece(std::string_view bytes, const Toke
                                               const fs::path& path) {
   SentencePieceModel model = parse_sentencepiece_model(bytes, path);
   SentencePieceOptions options;
-  options.added = merge_added(neighbours, {}, model.vocabulary);
-  model.scores.resize(model.vocabulary.size());
-  const SpecialTokens named = special_tokens(neighbours, model.vocabulary);
+  options.vocabulary = model.vocabulary;
+  options.added = merge_added(neighbours, {}, options.vocabulary);
+  // What is said of the model's own pieces holds for the model, too: a special one comes out of no text.
+  for (const AddedToken& token : options.added) {
+    if (model.vocabulary.find(token.content) == token.id)
+      model.vocabulary.set_kind(token.id, options.vocabulary.kind(token.id));
+  }
+  const SpecialTokens named = special_tokens(neighbours, options.vocabulary);
   if (named.bos) model.special.bos = named.bos;
   if (named.eos) model.special.eos = named.eos;
   model.special.end_of_generation = named.end_of_generation;
-  find_end_of_generation(model.special, model.vocabulary);
+  find_end_of_generation(model.special, options.vocabulary);
   // A bare model adds nothing, as the library itself; Llama's classes add BOS unless told otherwise.
   const bool llama =
       neighbours.tokenizer_class.starts_with("Llama") || neighbours.tokenizer_class.starts_with("Gemma");

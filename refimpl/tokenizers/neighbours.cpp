@@ -183,7 +183,7 @@ std::vector<AddedToken> merge_added(const TokenizerNeighbours& neighbours, std::
   }
   for (const AddedToken& token : all) {
     const PieceKind kind = token.special ? PieceKind::control : PieceKind::user_defined;
-    vocabulary.set(token.id, token.content, kind);
+    vocabulary.add(token.id, token.content, kind);
   }
   return all;
 }

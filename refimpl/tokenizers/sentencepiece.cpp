@@ -27,17 +27,19 @@ void split_words(std::string_view text, const TakePiece& take) {
 class SentencePieceTokenizer : public Tokenizer {
  public:
   SentencePieceTokenizer(SentencePieceModel model, SentencePieceOptions options)
-      : Tokenizer(model.vocabulary, model.special),
+      : Tokenizer(options.vocabulary.size() > 0 ? std::move(options.vocabulary) : model.vocabulary,
+                  model.special),
         model_(std::move(model)),
         options_(std::move(options)),
         normalizer_(model_),
         added_(options_.added),
-        bytes_(model_.byte_fallback ? byte_pieces(vocabulary()) : std::vector<std::optional<TokenId>>(256)) {
-    if (vocabulary().longest() > kLongestPiece)
+        bytes_(model_.byte_fallback ? byte_pieces(model_.vocabulary)
+                                    : std::vector<std::optional<TokenId>>(256)) {
+    if (model_.vocabulary.longest() > kLongestPiece)
       throw Error::input("a piece is longer than any that SentencePiece makes");
     if (model_.type == SentencePieceModel::Type::unigram) {
       const UnigramOptions unigram{special().unk, model_.byte_fallback, true};
-      unigram_ = make_unigram(vocabulary(), model_.scores, unigram);
+      unigram_ = make_unigram(model_.vocabulary, model_.scores, unigram);
     }
   }
 
@@ -68,7 +70,7 @@ class SentencePieceTokenizer : public Tokenizer {
   void encode_raw(std::string_view raw, bool prefix, std::vector<TokenId>& ids) const {
     const std::string text = normalizer_.normalize(raw, prefix);
     check_length(text);
-    if (unigram_) return unigram_->session(vocabulary())->encode(text, ids);
+    if (unigram_) return unigram_->session(model_.vocabulary)->encode(text, ids);
     bool after_unknown = false;
     const auto take = [&](std::string_view piece) { after_unknown = add_piece(piece, after_unknown, ids); };
     switch (model_.type) {
@@ -79,7 +81,7 @@ class SentencePieceTokenizer : public Tokenizer {
   }
 
   void merge(std::string_view text, std::vector<TokenId>& ids) const {
-    ScoredMerger merger(vocabulary(), model_.scores, options_.as_llama_cpp);
+    ScoredMerger merger(model_.vocabulary, model_.scores, options_.as_llama_cpp);
     const auto frozen = [&](std::string_view rest) { return normalizer_.user_defined_prefix(rest); };
     bool after_unknown = false, known = true;
     const TakePiece take = [&](std::string_view piece) {
@@ -103,12 +105,13 @@ class SentencePieceTokenizer : public Tokenizer {
   const std::optional<MergeCuts>& cuts() const {
     std::call_once(cuts_looked_for_, [&] {
       cuts_.emplace();
-      for (TokenId id = 0; id < vocabulary().size() && cuts_; ++id) {
-        const PieceKind kind = vocabulary().kind(id);
+      const Vocabulary& pieces = model_.vocabulary;
+      for (TokenId id = 0; id < pieces.size() && cuts_; ++id) {
+        const PieceKind kind = pieces.kind(id);
         if (kind == PieceKind::unused && !options_.as_llama_cpp)
           cuts_.reset();
         else if (kind != PieceKind::absent)
-          cuts_->add(vocabulary().at(id));
+          cuts_->add(pieces.at(id));
       }
     });
     return cuts_;
@@ -125,8 +128,8 @@ class SentencePieceTokenizer : public Tokenizer {
 
   // The id of a piece, its bytes, or the unknown token, once for a run of them. True: it was unknown.
   bool add_piece(std::string_view piece, bool after_unknown, std::vector<TokenId>& ids) const {
-    const auto id = vocabulary().find(piece);
-    if (id && stands_for_text(vocabulary().kind(*id))) {
+    const auto id = model_.vocabulary.find(piece);
+    if (id && stands_for_text(model_.vocabulary.kind(*id))) {
       ids.push_back(*id);
       return false;
     }

@@ -17,6 +17,8 @@ struct SentencePieceOptions {
   // llama.cpp puts the space that begins a text also after a special token, and any piece of the vocabulary
   // may come out of a merge; SentencePiece merges only normal and user-defined ones.
   bool as_llama_cpp = false;
+  // The model's pieces and the tokens beside them, which are nothing to the model; empty: its pieces are all there is.
+  Vocabulary vocabulary = {};
 };
 
 std::unique_ptr<Tokenizer> make_sentencepiece(SentencePieceModel model, SentencePieceOptions options);

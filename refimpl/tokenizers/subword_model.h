@@ -19,7 +19,7 @@ class SubwordModel {
   };
 
   virtual ~SubwordModel() = default;
-  // The session refers to the model and to `vocabulary`, which must outlive it.
+  // The session refers to the model and to `vocabulary`, which must outlive it, and looks its own pieces up there.
   virtual std::unique_ptr<Session> session(const Vocabulary& vocabulary) const = 0;
 };
 

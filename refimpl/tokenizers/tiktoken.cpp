@@ -177,7 +177,7 @@ std::unique_ptr<Tokenizer> read_tiktoken(std::string_view text, std::string_view
     for (TokenId id = static_cast<TokenId>(ranks); id < ranks + family->reserved; ++id) {
       if (parts.vocabulary.kind(id) != PieceKind::absent) continue;
       parts.added.push_back({id, fmt::format("<|reserved_token_{}|>", id), true});
-      parts.vocabulary.set(id, parts.added.back().content, PieceKind::control);
+      parts.vocabulary.add(id, parts.added.back().content, PieceKind::control);
     }
   }
   parts.special = special_tokens(neighbours, parts.vocabulary);

@@ -28,13 +28,27 @@ constexpr std::array<std::string_view, 16> kTurnEnds = {"<|eot_id|>",
                                                         "[EOS]",
                                                         "[EOT]"};
 
-}  // namespace
-
-void Vocabulary::set(TokenId id, std::string_view text, PieceKind kind) {
+void check_id(TokenId id) {
   if (id >= kMostPieces) {
     throw Error::input(
         fmt::format("token id {} is beyond the {} pieces a vocabulary may have", id, kMostPieces));
   }
+}
+
+}  // namespace
+
+void Vocabulary::set(TokenId id, std::string_view text, PieceKind kind) {
+  check_id(id);
+  put({id, 0}, text, kind);
+}
+
+void Vocabulary::add(TokenId id, std::string_view text, PieceKind kind) {
+  check_id(id);
+  put({id, 1}, text, kind);
+}
+
+void Vocabulary::put(Named named, std::string_view text, PieceKind kind) {
+  const TokenId id = named.id;
   if (id >= pieces_.size()) {
     pieces_.resize(id + 1);
     kinds_.resize(id + 1, PieceKind::absent);
@@ -42,7 +56,7 @@ void Vocabulary::set(TokenId id, std::string_view text, PieceKind kind) {
   pieces_[id] = text;
   kinds_[id] = kind;
   longest_ = std::max(longest_, text.size());
-  ids_.add(text, id);
+  ids_.add(text, named);
 }
 
 const std::string& Vocabulary::at(TokenId id) const {

@@ -29,24 +29,37 @@ enum class PieceKind : std::uint8_t {
 
 class Vocabulary {
  public:
-  // Ids may come in any order. Error::input for one beyond kMostPieces. Where two ids have one text, find()
-  // gives the first that was set.
+  // A piece of the model's. Ids may come in any order. Error::input for one beyond kMostPieces. Where two ids have one
+  // text, find() gives the first that was set.
   void set(TokenId id, std::string_view text, PieceKind kind = PieceKind::normal);
+  // A token that stands beside them: it is found in a text before the model sees the rest, and is nothing to the model.
+  void add(TokenId id, std::string_view text, PieceKind kind);
   void set_kind(TokenId id, PieceKind kind) { kinds_[id] = kind; }
 
   std::size_t size() const { return pieces_.size(); }
   std::optional<TokenId> find(std::string_view text) const {
-    const TokenId* id = ids_.find(text);
-    return id == nullptr ? std::nullopt : std::optional(*id);
+    const Named* named = ids_.find(text);
+    return named == nullptr ? std::nullopt : std::optional<TokenId>(named->id);
+  }
+  // Of the model's own pieces: what a model looks up.
+  std::optional<TokenId> find_own(std::string_view text) const {
+    const Named* named = ids_.find(text);
+    return named == nullptr || named->beside ? std::nullopt : std::optional<TokenId>(named->id);
   }
   const std::string& at(TokenId id) const;  // Error::input where there is none
   PieceKind kind(TokenId id) const { return id < kinds_.size() ? kinds_[id] : PieceKind::absent; }
   std::size_t longest() const { return longest_; }  // bytes of the longest piece
 
  private:
+  struct Named {
+    TokenId id : 31 = 0;  // below kMostPieces
+    TokenId beside : 1 = 0;
+  };
+  void put(Named named, std::string_view text, PieceKind kind);
+
   std::vector<std::string> pieces_;
   std::vector<PieceKind> kinds_;
-  StringTable<TokenId> ids_;
+  StringTable<Named> ids_;
   std::size_t longest_ = 0;
 };
 

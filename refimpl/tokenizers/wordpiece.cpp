@@ -53,7 +53,7 @@ class WordPiece : public SubwordModel {
       for (std::size_t length = std::min(word.size() - at, vocabulary_.longest()); length > 0; --length) {
         piece_ = prefix;
         piece_ += word.substr(at, length);
-        if (const auto id = vocabulary_.find(piece_)) {
+        if (const auto id = vocabulary_.find_own(piece_)) {
           out.push_back(*id);
           return length;
         }
@@ -81,7 +81,7 @@ class WordLevel : public SubwordModel {
    public:
     LookUp(std::optional<TokenId> unk, const Vocabulary& vocabulary) : unk_(unk), vocabulary_(vocabulary) {}
     void encode(std::string_view word, std::vector<TokenId>& out) override {
-      const auto id = vocabulary_.find(word);
+      const auto id = vocabulary_.find_own(word);
       if (!id && !unk_) {
         throw Error::input("the text holds a word the vocabulary does not have, and it has no unknown token");
       }

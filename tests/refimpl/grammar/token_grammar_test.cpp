@@ -39,7 +39,7 @@ TEST(TokenGrammar, MasksAreWhatEachTokenReads) {
   const TokenTexts texts = small_vocabulary();
   const TokenId end = static_cast<TokenId>(texts.later.size() - 1);
   std::mt19937 random(7);
-  for (const std::string& grammar : {gbnf_of_json(), std::string("root ::= [^a]{2,4} \"ab\"?"),
+  for (const std::string& grammar : {gbnf_of_json_object(), std::string("root ::= [^a]{2,4} \"ab\"?"),
                                      std::string("root ::= ([語é] | \"ab\"+)*")}) {
     const Grammar parsed = parse_gbnf(grammar, "g");
     const auto shared = std::make_shared<TokenGrammar>(parsed, texts, std::vector<TokenId>{end});
@@ -140,7 +140,7 @@ TEST(TokenGrammar, MasksOfALargeVocabularyAreQuick) {
     for (unsigned n = 1 + random() % 10; n > 0; --n) text += kLetters[random() % kLetters.size()];
     texts.later.push_back(text);
   }
-  TokenGrammar grammar(parse_gbnf(gbnf_of_json(), "json"), texts, {});
+  TokenGrammar grammar(parse_gbnf(gbnf_of_json_object(), "json"), texts, {});
   StateId state = grammar.start();
   const auto begin = std::chrono::steady_clock::now();
   int masks = 0;

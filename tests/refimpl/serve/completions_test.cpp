@@ -225,6 +225,18 @@ TEST(Completions, FormsAreKept) {
   }
 }
 
+// Clients of OpenAI's read its keys.
+TEST(Completions, JsonModeIsOfObjects) {
+  for (int seed = 0; seed < 4; ++seed) {
+    const Document said = server().complete({{"prompt", "Data:"},
+                                             {"max_tokens", 3},
+                                             {"seed", seed},
+                                             {"temperature", 1.5},
+                                             {"response_format", {{"type", "json_object"}}}});
+    EXPECT_TRUE(text_of(said).starts_with('{')) << text_of(said);
+  }
+}
+
 // What nobody can go on with ends one text, and no other.
 TEST(Completions, ATextThatCannotGoOnEndsAlone) {
   const std::string before =

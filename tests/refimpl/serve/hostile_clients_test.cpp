@@ -133,12 +133,17 @@ TEST(HostileClients, WhatIsWrongIsNamed) {
   EXPECT_EQ(server.post("/v1/completions", R"({"prompt": "a", "model": "gpt"})").status, 404);
   EXPECT_EQ(server.post("/v1/completions", R"({"prompt": "a"})", "text/plain").status, 415);
   EXPECT_EQ(server.post("/v1/nothing", "{}").status, 404);
-  EXPECT_EQ(server.get("/v1/completions").status, 404);
+  EXPECT_EQ(server.get("/v1/nothing").status, 404);
+  const auto allowed = [&](const httplib::Result& answer) {
+    return answer && answer->status == 405 ? answer->get_header_value("Allow") : "none";
+  };
+  EXPECT_EQ(allowed(server.client()->Get("/v1/completions")), "POST");
+  EXPECT_EQ(allowed(server.client()->Delete("/detokenize")), "POST");
+  EXPECT_EQ(allowed(server.client()->Post("/v1/models", "{}", "application/json")), "GET, HEAD");
+  EXPECT_EQ(allowed(server.client()->Post("/v1/models/tinylm", "{}", "application/json")), "GET, HEAD");
+  EXPECT_EQ(allowed(server.client()->Put("/health", "{}", "application/json")), "GET, HEAD");
   EXPECT_EQ(server.post("/detokenize", R"({"tokens": [448]})").json()["error"]["param"], "tokens");
   EXPECT_EQ(server.post("/tokenize", R"({"prompt": "a", "x": 1})").json()["error"]["param"], "x");
-  const auto put = server.client()->Put("/v1/models", "{}", "application/json");
-  ASSERT_TRUE(put);
-  EXPECT_EQ(put->status, 405);
 }
 
 // Bodies without a length, or packed, have no limit of their own.
@@ -153,14 +158,16 @@ TEST(HostileClients, OnlyBodiesOfKnownLengthAreRead) {
     const std::string answer = client.read_some();
     EXPECT_TRUE(answer.starts_with("HTTP/1.1 411") || answer.starts_with("HTTP/1.1 415")) << answer;
   }
-  for (const std::string length :
-       {"2001", "-5", "99999999999999999999999", "12x"}) {  // none of it is waited for
+  const std::vector<std::pair<std::string, std::string>> lengths = {
+      {"2001", "413"}, {"99999999999999999999999", "413"}, {"-5", "400"}, {"+52", "400"}, {"12x", "400"},
+      {"", "400"}};
+  for (const auto& [length, status] : lengths) {  // none of it is waited for
     const RawClient client(server.port());
     client.send(
         "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
         "application/json\r\nContent-Length: " +
         length + "\r\n\r\n");
-    EXPECT_TRUE(client.read_some().starts_with("HTTP/1.1 413")) << length;
+    EXPECT_TRUE(client.read_some().starts_with("HTTP/1.1 " + status)) << length;
   }
   const std::string large = Document({{"prompt", std::string(2500, 'a')}}).dump();
   const auto answer = server.post("/v1/completions", large);
@@ -245,10 +252,59 @@ TEST(HostileClients, KeysAreAskedFor) {
 // A page from elsewhere whose name was made to point to this machine.
 TEST(HostileClients, OtherNamesOfThisMachineAreRefused) {
   const ServedProgram server(tinylm());
-  const httplib::Headers headers = {{"Host", "attacker.example:80"}};
-  const auto answer = server.client()->Get("/v1/models", headers);
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->status, 403);
+  const auto status = [&](const httplib::Headers& headers) {
+    const auto answer = server.client()->Get("/v1/models", headers);
+    return answer ? answer->status : 0;
+  };
+  for (const char* host :
+       {"attacker.example:80", "127.attacker.example", "localhost.attacker.example", "[::1].x"})
+    EXPECT_EQ(status({{"Host", host}}), 403) << host;
+  for (const char* host : {"localhost", "localhost:80", "127.0.0.1:80", "127.1.2.3", "[::1]", "[::1]:80"})
+    EXPECT_EQ(status({{"Host", host}}), 200) << host;
+  EXPECT_EQ(status({{"Host", "localhost"}, {"Host", "attacker.example"}}), 400);
+}
+
+int count(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+// One segment, or many: the next request stands where the one before ends.
+TEST(HostileClients, RequestsThatComeTogetherAreAnsweredInTurn) {
+  const ServedProgram server(tinylm());
+  const auto completion = [](const std::string& more, const std::string& body) {
+    return "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + more +
+           "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+  };
+  const std::string model = "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  const std::string large = Document({{"prompt", std::string(6000, ' ')}, {"max_tokens", 1}}).dump();
+  const std::string requests = model + completion("", kShort.dump()) + completion("", large) + model +
+                               completion("Connection: close\r\n", R"({"prompt": "a", "max_tokens": 1})");
+  for (const std::size_t part : {requests.size(), std::size_t{4096}, std::size_t{97}}) {
+    const RawClient client(server.port());
+    for (std::size_t at = 0; at < requests.size(); at += part) client.send(requests.substr(at, part));
+    const std::string answers = client.read_all();
+    EXPECT_EQ(count(answers, "HTTP/1.1 200"), 4) << answers;
+    EXPECT_EQ(count(answers, "HTTP/1.1 400"), 1) << answers;  // `large` does not fit the context
+    const std::size_t first = answers.find("\"list\""), second = answers.find("text_completion");
+    EXPECT_LT(first, second);
+    EXPECT_LT(second, answers.find("\"list\"", first + 1));
+  }
+  // A body that nobody reads is no request.
+  const std::string hidden = completion("", R"({"prompt": "a", "max_tokens": 1})");
+  for (const std::string& before :
+       {"GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(hidden.size()) +
+            "\r\n\r\n",
+        std::string("PUT /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 300\r\n\r\n"),
+        std::string("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: -3\r\n\r\n"),
+        std::string("nonsense\r\n\r\n")}) {
+    const RawClient client(server.port());
+    client.send(before + hidden);
+    const std::string answers = client.read_all();
+    EXPECT_EQ(count(answers, "HTTP/1.1 "), 1) << before << answers;
+    EXPECT_NE(answers.find("Connection: close"), std::string::npos) << before << answers;
+  }
 }
 
 TEST(HostileClients, TooManyAndTooLongAreToldSo) {

@@ -175,7 +175,8 @@ Roofline roofline(const ModuleTree& tree, const WeightFormat& format, const Comp
     if (is_lookup(spec) && !(tree.tied_embeddings && spec.role == Role::token_embedding)) return;
     double bytes = static_cast<double>(sizes.of_spec(spec, where));
     if (spec.part == Part::routed_expert && tree.experts > 0) {
-      const double e = static_cast<double>(tree.experts), k = static_cast<double>(tree.experts_per_token);
+      const double e = static_cast<double>(tree.experts),
+                   k = knows_activation(tree) ? static_cast<double>(tree.experts_per_token) : e;
       bytes *= experts_visited(e, k, b) / e;
     }
     weights += bytes;

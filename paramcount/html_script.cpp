@@ -75,13 +75,13 @@ main.append(
   el("div", {className: "masthead"}, el("h1", {}, doc.page.name), themeSwitch()),
   el("p", {className: "soft"}, `${doc.model.title} · ${doc.model.architecture}`),
   el("p", {className: "soft"}, `${doc.model.layers} layers · hidden size ${exact(doc.model.hidden_size)} · vocabulary ${exact(doc.model.vocabulary)}` +
-    (doc.model.experts ? ` · ${doc.model.experts} experts, ${doc.model.experts_per_token} a token` : "") + ` · stored as ${doc.model.stored_as}`),
+    (doc.model.experts ? ` · ${doc.model.experts} experts, ${doc.model.experts_per_token ?? "it is not known how many"} a token` : "") + ` · stored as ${doc.model.stored_as}`),
   el("p", {className: "verdict " + (bad ? "bad" : "good")}, doc.verdict));
 const tile = (value, label, title) => value ? el("div", {className: "tile", title: title ?? ""}, el("b", {}, value), el("span", {}, label)) : null;
 main.append(el("div", {className: "tiles"},
   tile(compact(doc.total), exact(doc.total) + " parameters"),
-  tile(compact(doc.active), exact(doc.active) + " activated a token"),
-  tile(compact(doc.active_without_embedding), exact(doc.active_without_embedding) + " activated, without input embedding"),
+  doc.active_known ? tile(compact(doc.active), exact(doc.active) + " activated a token") : tile("not known", "how many of them a token activates"),
+  doc.active_known ? tile(compact(doc.active_without_embedding), exact(doc.active_without_embedding) + " activated, without input embedding") : null,
   doc.mtp.own ? tile(compact(doc.mtp.own), exact(doc.mtp.own) + " in the MTP layer, beside the total") : null,
   doc.towers ? tile(compact(doc.towers), exact(doc.towers) + " in towers and projectors, beside the total") : null,
   doc.all !== doc.total ? tile(compact(doc.all), exact(doc.all) + " in all") : null,

@@ -84,6 +84,10 @@ bool knows_cache(const ModuleTree& tree) {
   return !tree.derived || !tree.attention.empty();
 }
 
+bool knows_activation(const ModuleTree& tree) {
+  return !tree.derived || tree.experts == 0 || tree.experts_per_token > 0;
+}
+
 double kv_value_bytes(const std::string& name) {
   if (name == "bf16" || name == "f16" || name == "auto") return 2;
   if (name == "fp8" || name == "int8" || name == "fp8_e4m3" || name == "fp8_e5m2") return 1;
@@ -102,7 +106,8 @@ ActivationEstimate activations(const ModuleTree& tree, std::uint64_t tokens, std
     if (spec.part == Part::embedding || spec.part == Part::output) return;
     std::uint64_t out = spec.input_major ? spec.shape.back() : spec.shape[spec.shape.size() - 2];
     if (spec.role == Role::mlp_gate || spec.role == Role::mlp_up) out *= 2;  // gate and up live together
-    if (spec.part == Part::routed_expert) out *= std::max<std::uint64_t>(1, tree.experts_per_token);
+    if (spec.part == Part::routed_expert)
+      out *= std::max<std::uint64_t>(1, knows_activation(tree) ? tree.experts_per_token : tree.experts);
     if (spec.parallel.partition == Partition::columns) out = ceil_div(out, tensor_parallel);
     widest = std::max(widest, out);
   });

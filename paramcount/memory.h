@@ -36,6 +36,8 @@ struct KvOptions {
 KvCache kv_cache(const ModuleTree& tree, const KvOptions& options);
 // Not of a tree that is derived from names and shapes, where no key says how heads share keys.
 bool knows_cache(const ModuleTree& tree);
+// Likewise not where no key says how many experts a token meets: then what is activated is at most what is counted.
+bool knows_activation(const ModuleTree& tree);
 // "bf16", "f16", "fp8", "int8", "fp4", "f32" -> bytes of a value; throws Error::usage.
 double kv_value_bytes(const std::string& name);
 

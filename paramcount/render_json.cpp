@@ -30,6 +30,7 @@ Json totals_json(const Model& model) {
   const Totals& t = model.totals;
   return {{"total", t.total},
           {"active", t.active},
+          {"active_known", knows_activation(model.tree)},
           {"active_without_embedding", t.active_without_embedding},
           {"matmul_active", t.matmul_active},
           {"mtp",
@@ -51,7 +52,7 @@ Json model_json(const Model& model) {
           {"hidden_size", t.hidden_size},
           {"vocabulary", t.vocabulary},
           {"experts", t.experts},
-          {"experts_per_token", t.experts_per_token},
+          {"experts_per_token", knows_activation(t) ? Json(t.experts_per_token) : Json()},
           {"tied_embeddings", t.tied_embeddings},
           {"stored_as", model.format.title},
           {"bytes", model.bytes()}};

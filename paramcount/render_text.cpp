@@ -64,7 +64,9 @@ class Report {
     std::string line =
         fmt::format("{} layers, hidden size {}, vocabulary {}", t.layers, t.hidden_size, t.vocabulary);
     if (t.experts > 0)
-      line += fmt::format(", {} experts of which {} a token", t.experts, t.experts_per_token);
+      line += knows_activation(t)
+                  ? fmt::format(", {} experts of which {} a token", t.experts, t.experts_per_token)
+                  : fmt::format(", {} experts, how many a token is not known", t.experts);
     line += model_.reconciliation ? "; bytes as stored" : "; bytes as " + model_.format.title;
     sheet_.line(line);
   }
@@ -110,6 +112,10 @@ class Report {
                  cells);
   }
 
+  std::string activated(std::uint64_t parameters) const {
+    return (knows_activation(model_.tree) ? "" : "not known, at most ") + with_thousands(parameters);
+  }
+
   void totals() {
     sheet_.heading("Totals");
     const Totals& t = model_.totals;
@@ -117,11 +123,11 @@ class Report {
         {"total", with_thousands(t.total),
          t.towers > 0 ? "language model; tied weights once, buffers never"
                       : "main model; tied weights once, buffers never"},
-        {"activated", with_thousands(t.active), "what one token meets, input embedding included"},
-        {"activated without input embedding", with_thousands(t.active_without_embedding),
+        {"activated", activated(t.active), "what one token meets, input embedding included"},
+        {"activated without input embedding", activated(t.active_without_embedding),
          model_.tree.tied_embeddings ? "the tied matrix stays, as output head"
                                      : "the lookup computes nothing"},
-        {"in matrix products", with_thousands(t.matmul_active), "without norms and biases: 2 FLOPs each"}};
+        {"in matrix products", activated(t.matmul_active), "without norms and biases: 2 FLOPs each"}};
     if (t.mtp_own > 0) {
       cells.push_back({"MTP, own", with_thousands(t.mtp_own), "multi-token prediction, beside the total"});
       cells.push_back(
@@ -447,9 +453,13 @@ std::string verdict_line(const Model& model, const Answer& answer) {
   }
   std::string sum = fmt::format("{} parameters, {} activated a token", with_thousands(model.totals.total),
                                 with_thousands(model.totals.active));
+  if (!knows_activation(model.tree))
+    sum = fmt::format("{} parameters, how many are activated a token is not known",
+                      with_thousands(model.totals.total));
   if (model.totals.total == 0 && model.totals.towers > 0)  // an mmproj file
     sum = fmt::format("{} parameters of towers and projectors", with_thousands(model.totals.towers));
   if (has_errors(model.findings)) return sum + "; the checkpoint does not hold what its config says";
+  if (model.tree.derived) return sum + "; counted by the headers, with nothing to hold them against";
   if (model.reconciliation && model.reconciliation->difference == 0)
     return sum + "; the checkpoint holds exactly these";
   return sum;

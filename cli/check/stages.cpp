@@ -9,6 +9,7 @@
 
 #include "cli/check/numbers.h"
 #include "cli/check/stored_twice.h"
+#include "core/model/reconcile_layers.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
 #include "paramcount/paramcount.h"
@@ -66,6 +67,16 @@ void excuse_undeclared_int8(const Reconciliation& found, Findings& findings) {
   if (fp8 || !found.types.contains(ElementType::I8)) return;
   for (Finding& finding : findings) {
     if (finding.code == "model.quantization_undeclared") finding.severity = Severity::warning;
+  }
+}
+
+// What nobody could describe may be described here, and only its config not be one.
+std::optional<Finding> without_layers(const CheckSettings& settings) {
+  try {
+    return find_no_layers(open_checkpoint(settings.path, settings.common.jobs));
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::internal) throw;
+    return std::nullopt;  // said already
   }
 }
 
@@ -153,10 +164,15 @@ Stage examine_identity(const CheckSettings& settings) {
       stage.summary = "no weights whose headers could be compared with the config";
     } else {
       const Reconciliation& found = *model.reconciliation;
-      stage.status = StageStatus::passed;
-      stage.summary = fmt::format("{}: {} parameters; {} elements stored, difference {}", model.tree.family,
-                                  with_thousands(model.totals.total), with_thousands(found.stored.elements),
-                                  found.difference);
+      // What headers say is no proof of what headers say.
+      stage.status = model.tree.derived ? StageStatus::unproven : StageStatus::passed;
+      stage.summary =
+          model.tree.derived
+              ? fmt::format("derived: {} parameters by the headers alone, and nothing to compare them with",
+                            with_thousands(model.totals.total))
+              : fmt::format("{}: {} parameters; {} elements stored, difference {}", model.tree.family,
+                            with_thousands(model.totals.total), with_thousands(found.stored.elements),
+                            found.difference);
       stage.detail = {{"family", model.tree.family},
                       {"parameters", model.totals.total},
                       {"stored", found.stored.elements},
@@ -172,6 +188,8 @@ Stage examine_identity(const CheckSettings& settings) {
     if (error.kind() == ErrorKind::internal) throw;
     stage.status = StageStatus::unproven;
     stage.summary = "not compared: " + error.line();
+    if (auto none = without_layers(settings)) stage.findings.push_back(std::move(*none));
+    settle(stage);
   }
   return stage;
 }

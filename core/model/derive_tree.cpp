@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/model/derived_keys.h"
 #include "core/model/derived_roles.h"
 #include "core/model/stored_form.h"
 #include "core/model/stored_names.h"
@@ -125,19 +126,15 @@ class NamedSizes {
   std::map<std::uint64_t, Quantity> names_;
 };
 
-// The first of `keys` that is a count.
 std::optional<std::uint64_t> count_in(const ModelConfig& config, std::initializer_list<const char*> keys) {
-  for (const char* key : keys) {
-    const auto at = config.text().find(key);
-    if (at != config.text().end() && at->is_number_unsigned()) return at->get<std::uint64_t>();
-  }
-  return std::nullopt;
+  const auto told = told_count(config, keys);
+  return told ? std::optional(told->count) : std::nullopt;
 }
 
 class Deriver {
  public:
   Deriver(const StoredTensors& stored, const ModelConfig& config)
-      : names_(cut_names(stored)), config_(config), sizes_(config) {}
+      : names_(cut_names(stored)), config_(config), sizes_(config), told_experts_(told_experts(config)) {}
 
   ModuleTree run() {
     tree_.family = "derived";
@@ -167,18 +164,30 @@ class Deriver {
     }
     tree_.experts = std::max<std::uint64_t>(tree_.experts, experts.size());
     if (tree_.experts == 0) return;
-    const auto active =
-        count_in(config_, {"num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_top_k", "moe_k",
-                           "num_selected_experts", "experts_per_token", "top_k"});
-    tree_.experts_per_token = active ? std::min(*active, tree_.experts) : tree_.experts;
-    if (!active)
+    if (const auto active = told_experts_per_token(config_, tree_.experts))
+      tree_.experts_per_token = active->count;
+    else
       tree_.not_counted.push_back(
           {"how many experts a token meets: no key says it, and all are taken", std::nullopt});
+  }
+  // Of so many in a layer.
+  std::uint64_t active_of(std::uint64_t experts) const {
+    return tree_.experts_per_token == 0 ? experts : std::min(tree_.experts_per_token, experts);
   }
 
   // All experts of a layer in one tensor.
   bool is_stack(const CutName& name) const {
-    return name.layer && !name.expert && name.tensor->shape.size() == 3 && is_of_experts(name);
+    return name.layer && !name.expert && name.tensor->shape.size() == 3 &&
+           (is_of_experts(name) || is_counted_as_experts(name));
+  }
+  // Whatever it is called: as many matrices as the config has experts, where no attention and no state is.
+  bool is_counted_as_experts(const CutName& name) const {
+    constexpr std::string_view kOthers[] = {"attn", "attention", "mixer", "conv", "mamba", "ssm"};
+    const auto& shape = name.tensor->shape;
+    return told_experts_ && told_experts_->count > 1 && shape[0] == told_experts_->count && shape[1] > 1 &&
+           shape[2] > 1 && std::none_of(std::begin(kOthers), std::end(kOthers), [&](std::string_view word) {
+             return name.tensor->name.find(word) != std::string::npos;
+           });
   }
   static bool is_of_experts(const CutName& name) {
     const auto holds = [&](const char* word) { return name.tensor->name.find(word) != std::string::npos; };
@@ -188,7 +197,9 @@ class Deriver {
   bool is_stack_of_vectors(const CutName& name) const {
     const auto& shape = name.tensor->shape;
     return name.layer && !name.expert && tree_.experts > 1 && shape.size() == 2 &&
-           shape[0] == tree_.experts && name.tensor->name.find("_exps.") != std::string::npos;
+           shape[0] == tree_.experts &&
+           (name.tensor->name.find("_exps.") != std::string::npos ||
+            (name.tensor->name.ends_with("bias") && is_of_experts(name)));
   }
 
   // A layer that predicts a token further, by what joins its two inputs, or as llama.cpp or a stack of its own names it.
@@ -221,8 +232,7 @@ class Deriver {
     spec.role = derived.role, spec.part = derived.part, spec.bias = derived.bias;
     spec.quantizable = derived.linear || is_stack(name);
     if (is_buffer(name)) spec.storage = Storage::buffer;
-    if (stack)
-      spec.stacked = spec.shape[0], spec.stacked_active = std::min(tree_.experts_per_token, spec.shape[0]);
+    if (stack) spec.stacked = spec.shape[0], spec.stacked_active = active_of(spec.shape[0]);
     return spec;
   }
 
@@ -346,7 +356,7 @@ class Deriver {
         child.repeat = {Repeat::Over::experts,
                         {indices.begin(), indices.end()},
                         Quantity(indices.size()),
-                        std::min<std::uint64_t>(tree_.experts_per_token, indices.size())};
+                        active_of(indices.size())};
         child.title = title(spec.part);
       }
       child.tensors.push_back(std::move(spec));
@@ -457,6 +467,7 @@ class Deriver {
   std::vector<CutName> names_;
   const ModelConfig& config_;
   NamedSizes sizes_;
+  const std::optional<ToldCount> told_experts_;
   ModuleTree tree_;
   bool has_head_ = false;
 };

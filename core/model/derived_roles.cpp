@@ -1,6 +1,7 @@
 #include "core/model/derived_roles.h"
 
 #include <algorithm>
+#include <cctype>
 #include <span>
 #include <string>
 
@@ -79,6 +80,20 @@ bool holds(std::string_view name, std::span<const std::string_view> parts) {
                      [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
 }
 
+// A word between dots, or underscores, and perhaps with a digit behind it: siglip, clip_model, siglip2.
+bool has_word(std::string_view name, std::string_view word) {
+  const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
+  for (std::size_t at = name.find(word); at != std::string_view::npos; at = name.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    const bool begins = at == 0 || name[at - 1] == '.' || name[at - 1] == '_';
+    if (begins && (end == name.size() || !is_letter(name[end]))) return true;
+  }
+  return false;
+}
+bool has_word(std::string_view name, std::span<const std::string_view> words) {
+  return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return has_word(name, word); });
+}
+
 const Word* find(std::span<const Word> words, std::string_view own) {
   const auto at = std::find_if(words.begin(), words.end(), [&](const Word& w) { return w.word == own; });
   return at == words.end() ? nullptr : &*at;
@@ -87,6 +102,11 @@ const Word* find(std::span<const Word> words, std::string_view own) {
 constexpr std::string_view kVision[] = {"vision", "visual", "image", "video", "patch_embed"};
 constexpr std::string_view kAudio[] = {"audio", "speech", "sound"};
 constexpr std::string_view kProjectors[] = {"projector", "mm_proj", "multi_modal"};
+// Towers and what joins them by names of their own: whole words of the name, before any layer's number.
+constexpr std::string_view kVisionWords[] = {"vpm", "sam_model", "siglip", "clip"};
+constexpr std::string_view kAudioWords[] = {"apm", "talker", "vocoder", "token2wav", "code2wav"};
+constexpr std::string_view kProjectorWords[] = {"connector", "aligner", "resampler",
+                                                "perceiver", "mlp1",    "patch_merger"};
 constexpr std::string_view kTables[] = {"embed", "embd", "wte", "wpe", "token_types"};
 constexpr std::string_view kPositions[] = {"wpe", "pos", "token_types"};
 constexpr std::string_view kHeads[] = {"lm_head", "embed_out", "output_head"};
@@ -119,8 +139,13 @@ DerivedRole derive_role(std::string_view name, std::size_t dimensions, bool in_l
     derived.part = part, derived.role = role;
     return derived;
   };
-  if (holds(name, kProjectors) || name.starts_with(kGgufProjector)) return is(Part::projector, Role::tower);
-  if (holds(name, kVision) || name.starts_with("vit.") || name.starts_with(kGgufVision))
+  // Within a layer of text a connector, or a second MLP, is its own; of the stack before it the names tell.
+  const std::string_view stack = in_layer ? name.substr(0, name.find("{layer}")) : module;
+  if (holds(name, kProjectors) || name.starts_with(kGgufProjector) || has_word(stack, kProjectorWords))
+    return is(Part::projector, Role::tower);
+  if (has_word(stack, kAudioWords)) return is(Part::audio, Role::tower);  // a talker may see
+  if (holds(name, kVision) || name.starts_with("vit.") || name.starts_with(kGgufVision) ||
+      has_word(stack, kVisionWords))
     return is(Part::vision, Role::tower);
   if (holds(name, kAudio) || name.starts_with(kGgufAudio)) return is(Part::audio, Role::tower);
   if (!in_layer && (holds(name, kHeads) || module == "output")) return is(Part::output, Role::output_head);

@@ -10,9 +10,8 @@
 #include "core/formats/json.h"
 #include "core/model/gguf_export.h"
 #include "core/model/gguf_keys.h"
-#include "core/model/gguf_names.h"
+#include "core/model/gguf_shapes.h"
 #include "core/model/gguf_undo.h"
-#include "core/model/scale_grid.h"
 #include "core/system/error.h"
 #include "core/system/text.h"
 
@@ -327,40 +326,8 @@ void check_rewritten_keys(const GgufSaid& said, const GgufFamily& family, const 
 
 // --- tensors -------------------------------------------------------------------------------------------------------
 
-// What a checkpoint of the tree would hold: names and shapes.
-struct Imagined {
-  Checkpoint checkpoint;
-  StoredTensors stored;
-};
-bool is_kept(const TensorSpec& spec, const TensorLookup::Found& found, const GgufRules& rules) {
-  if (spec.part == Part::mtp || found.mtp || found.tower) return false;
-  return spec.storage == Storage::own ||
-         (spec.storage == Storage::buffer && own_gguf_name(spec, rules) != nullptr);
-}
-Imagined imagine(const ModuleTree& tree, const GgufRules& rules) {
-  Imagined made;
-  made.checkpoint.files.emplace_back();
-  const TensorLookup lookup(tree);
-  for_each_tensor(tree, [&](const std::string& name, const TensorSpec& spec, const TensorIndices&) {
-    const auto found = lookup.find(name);
-    if (!found || !is_kept(spec, *found, rules)) return;
-    CheckpointTensor& tensor = made.checkpoint.tensors.emplace_back();
-    tensor.name = name;
-    tensor.type = ElementType::F32;
-    tensor.shape = spec.shape;
-    LogicalTensor& logical = made.stored.tensors.emplace_back();
-    logical.name = name;
-    logical.shape = spec.shape;
-    const MatrixSizes sizes = as_matrices(spec.shape);
-    logical.slices = sizes.slices, logical.rows = sizes.rows, logical.columns = sizes.columns;
-    logical.form.codes = ElementType::F32;
-    logical.codes = static_cast<std::uint32_t>(made.checkpoint.tensors.size() - 1);
-  });
-  return made;
-}
-
 // GgufRules::tensor_keys: tensors that are values of a key.
-void add_of_keys(const Imagined& imagined, const ModuleTree& tree, const GgufRules& rules,
+void add_of_keys(const ImaginedCheckpoint& imagined, const ModuleTree& tree, const GgufRules& rules,
                  const GgufSaid& said, std::vector<DerivedTensor>& made) {
   const TensorLookup lookup(tree);
   for (const GgufTensorKey& key : rules.tensor_keys) {
@@ -415,7 +382,7 @@ std::vector<DerivedTensor> mirrored_tensors(const ModelConfig& config, const Mod
                                             const GgufFamily& family, const GgufSaid& said,
                                             const StoredTensors& gguf, std::vector<std::string>& left_out) {
   const GgufRules& rules = gguf_rules(family);
-  const Imagined imagined = imagine(tree, rules);
+  const ImaginedCheckpoint imagined = imagine(tree, rules);
   const std::vector<GgufTensor> written =
       gguf_tensors(config, tree, family, imagined.checkpoint, imagined.stored);
   std::vector<DerivedTensor> made = undo(written, imagined.stored, gguf, said.source(), left_out);

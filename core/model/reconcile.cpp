@@ -8,6 +8,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "core/model/derived_faults.h"
 #include "core/model/plain_ones.h"
 #include "core/model/reconcile_gguf.h"
 #include "core/model/reconcile_layers.h"
@@ -59,7 +60,7 @@ struct ScaleSeen {
 class Reconciler {
  public:
   Reconciler(const ModuleTree& tree, const ModelConfig& config, const Checkpoint& checkpoint)
-      : tree_(tree), config_(config), checkpoint_(checkpoint), lookup_(tree), layers_(tree, lookup_) {
+      : tree_(tree), config_(config), checkpoint_(checkpoint), lookup_(tree) {
     for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
       const bool in_layer = std::any_of(where.path.begin(), where.path.end(), [](const Module* module) {
         return module->repeat.over == Repeat::Over::layers;
@@ -447,7 +448,8 @@ class Reconciler {
   const ModelConfig& config_;
   const Checkpoint& checkpoint_;
   TensorLookup lookup_;
-  LayerFaults layers_;
+  LayerFaults layers_{{tree_.layers},
+                      [this](const std::string& name) { return lookup_.find(name).has_value(); }};
   Reconciliation result_;
   FindingCollector findings_;
   std::unordered_map<const TensorSpec*, SpecState> specs_;
@@ -458,15 +460,23 @@ class Reconciler {
   std::uint64_t elements_not_here_ = 0;
 };
 
-}  // namespace
-
-Reconciliation reconcile(const ModuleTree& tree, const ModelConfig& config, const Checkpoint& checkpoint) {
-  if (checkpoint.container == Checkpoint::Container::gguf) return reconcile_gguf(tree, checkpoint);
+Reconciliation reconcile_headers(const ModuleTree& tree, const ModelConfig& config,
+                                 const Checkpoint& checkpoint) {
+  if (checkpoint.container == Checkpoint::Container::gguf) return reconcile_gguf(tree, config, checkpoint);
   const auto renamed = find_prefix_fault(tree, checkpoint);
   if (!renamed) return Reconciler(tree, config, checkpoint).run();
   const Checkpoint named = with_names(checkpoint, *renamed, TensorLookup(tree));
   Reconciliation result = Reconciler(tree, config, named).run();
   result.findings.insert(result.findings.begin(), renamed->finding());
+  return result;
+}
+
+}  // namespace
+
+Reconciliation reconcile(const ModuleTree& tree, const ModelConfig& config, const Checkpoint& checkpoint) {
+  Reconciliation result = reconcile_headers(tree, config, checkpoint);
+  if (!tree.derived || !result.complete()) return result;
+  for (Finding& finding : derived_faults(tree, config)) result.findings.push_back(std::move(finding));
   return result;
 }
 

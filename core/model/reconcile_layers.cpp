@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "core/formats/json.h"
+#include "core/model/config.h"
 #include "core/model/stored_names.h"
 #include "core/system/text.h"
 
 namespace assay {
-namespace {
 
-// "4", "4 to 7", "4, 6 to 9".
 std::string ranges(const std::set<std::uint64_t>& layers) {
   std::string text;
   for (auto at = layers.begin(); at != layers.end();) {
@@ -21,8 +21,6 @@ std::string ranges(const std::set<std::uint64_t>& layers) {
   return text;
 }
 
-}  // namespace
-
 bool LayerFaults::take_beyond(std::string_view name) {
   const auto stored = parse_stored_name(std::string(name));
   const std::string weight = stored && !stored->weight.empty() ? stored->weight : std::string(name);
@@ -33,10 +31,10 @@ bool LayerFaults::take_beyond(std::string_view name) {
       begin = end + 1;
       continue;
     }
-    if (*number < tree_.layers) return false;
+    if (*number < claim_.layers) return false;
     // The first number is the layer's; the kinds of layers at both ends are tried.
-    for (const std::uint64_t other : {tree_.layers - 1, std::uint64_t{0}}) {
-      if (!lookup_.find(weight.substr(0, begin) + std::to_string(other) + weight.substr(end))) continue;
+    for (const std::uint64_t other : {claim_.layers - 1, std::uint64_t{0}}) {
+      if (!is_known_(weight.substr(0, begin) + std::to_string(other) + weight.substr(end))) continue;
       beyond_.insert(*number);
       ++beyond_tensors_;
       return true;
@@ -48,30 +46,51 @@ bool LayerFaults::take_beyond(std::string_view name) {
 
 Findings LayerFaults::findings() const {
   Findings found;
-  if (!beyond_.empty()) {
-    found.push_back(
-        {Severity::error,
-         "model.layers_more",
-         fmt::format("the config has {} layers, and {} tensors of layers {} are here: a model loaded by "
-                     "it lacks them",
-                     tree_.layers, beyond_tensors_, ranges(beyond_)),
-         {},
-         {},
-         {},
-         "set num_hidden_layers to what is stored"});
-  }
-  if (!absent_.empty()) {
-    found.push_back(
-        {Severity::error,
-         "model.layers_missing",
-         fmt::format("the config has {} layers, and no file holds anything of layers {}: {} tensors",
-                     tree_.layers, ranges(absent_), absent_tensors_),
-         {},
-         {},
-         {},
-         "take the full checkpoint, or set num_hidden_layers to what is stored"});
-  }
+  if (!beyond_.empty())
+    found.push_back({Severity::error,
+                     "model.layers_more",
+                     fmt::format("{} has {} layers, and {} tensors of layers {} are here: a model loaded by "
+                                 "it lacks them",
+                                 claim_.who, claim_.layers, beyond_tensors_, ranges(beyond_)),
+                     {},
+                     {},
+                     {},
+                     fmt::format("set {} to what is stored", claim_.key)});
+  if (!absent_.empty())
+    found.push_back({Severity::error,
+                     "model.layers_missing",
+                     fmt::format("{} has {} layers, and no file holds anything of layers {}: {} tensors",
+                                 claim_.who, claim_.layers, ranges(absent_), absent_tensors_),
+                     {},
+                     {},
+                     {},
+                     fmt::format("take the full checkpoint, or set {} to what is stored", claim_.key)});
   return found;
+}
+
+std::optional<Finding> find_no_layers(const Checkpoint& checkpoint) {
+  if (checkpoint.tensors.empty()) return std::nullopt;
+  std::string key;
+  if (checkpoint.gguf) {
+    const std::string blocks =
+        fmt::format("{}.block_count", checkpoint.gguf->text("general.architecture").value_or(""));
+    if (checkpoint.gguf->number(blocks) == 0) key = blocks;
+  } else if (!checkpoint.config.empty()) {
+    const ModelConfig config = ModelConfig::read(checkpoint.config);
+    for (const char* name : {"num_hidden_layers", "n_layer", "n_layers", "num_layers"}) {
+      const auto found = config.text().find(name);
+      if (found != config.text().end() && found->is_number_unsigned() && *found == 0) key = name;
+    }
+  }
+  if (key.empty()) return std::nullopt;
+  return Finding{Severity::error,
+                 "model.layers_more",
+                 fmt::format("{} is 0, and {} tensors are here: no model is loaded by it", key,
+                             checkpoint.tensors.size()),
+                 checkpoint.gguf ? checkpoint.files.front().name : "config.json",
+                 {},
+                 {},
+                 fmt::format("set {} to what is stored", key)};
 }
 
 }  // namespace assay

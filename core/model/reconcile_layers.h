@@ -2,18 +2,26 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 
-#include "core/model/module_tree.h"
+#include "core/formats/checkpoint.h"
 #include "core/system/finding.h"
 
 namespace assay {
 
 class LayerFaults {
  public:
-  LayerFaults(const ModuleTree& tree, const TensorLookup& lookup) : tree_(tree), lookup_(lookup) {}
+  // Who says how many layers there are, and under which key.
+  struct Claim {
+    std::uint64_t layers = 0;
+    std::string who = "the config", key = "num_hidden_layers";
+  };
+  LayerFaults(Claim claim, std::function<bool(const std::string& name)> is_known)
+      : claim_(std::move(claim)), is_known_(std::move(is_known)) {}
 
   // Notes a tensor that would be known were it of a layer the config has: of layer 7 where it says 4.
   bool take_beyond(std::string_view name);
@@ -23,10 +31,16 @@ class LayerFaults {
   Findings findings() const;  // model.layers_more, model.layers_missing
 
  private:
-  const ModuleTree& tree_;
-  const TensorLookup& lookup_;
+  const Claim claim_;
+  const std::function<bool(const std::string&)> is_known_;
   std::set<std::uint64_t> beyond_, absent_;
   std::uint64_t beyond_tensors_ = 0, absent_tensors_ = 0;
 };
+
+// "4", "4 to 7", "4, 6 to 9".
+std::string ranges(const std::set<std::uint64_t>& numbers);
+
+// Of weights whose config says that there are no layers, which nothing can be described by: model.layers_more.
+std::optional<Finding> find_no_layers(const Checkpoint& checkpoint);
 
 }  // namespace assay

@@ -69,6 +69,13 @@ TEST(DerivedFaults, ALayerLacksATensor) {
   EXPECT_EQ(found.front().tensor, "model.layers.1.mlp.up_proj.weight");
 }
 
+// Nothing stands before the first layer that another one would have made.
+TEST(DerivedFaults, AFirstLayerMayDoWithout) {
+  std::vector<StoredTensor> tensors = three_of_a_kind();
+  std::erase_if(tensors, [](const StoredTensor& t) { return t.name == "model.layers.0.attn_norm.weight"; });
+  EXPECT_TRUE(faults(tensors).empty());
+}
+
 TEST(DerivedFaults, ATensorHasAnotherShape) {
   for (const auto& [shape, severity] :
        {std::pair{std::vector<std::uint64_t>{160, 63}, Severity::error},  // hidden_size is 64

@@ -20,7 +20,7 @@ using Shape = std::vector<std::uint64_t>;
 using Numbers = std::set<std::uint64_t>;
 
 // Layers that hold the same tensors in the same shapes.
-struct Kind {
+struct LayerKind {
   Numbers layers;
   std::map<std::string, std::map<Shape, Numbers>>
       tensors;  // by template and shape: of which experts; {} of none
@@ -28,25 +28,25 @@ struct Kind {
 
 // Layers with one prefix: "model.layers".
 struct Stack {
-  std::vector<Kind> kinds;
+  std::vector<LayerKind> kinds;
   std::size_t layers() const {
     std::size_t all = 0;
-    for (const Kind& kind : kinds) all += kind.layers.size();
+    for (const LayerKind& kind : kinds) all += kind.layers.size();
     return all;
   }
   std::uint64_t first() const {
     std::uint64_t least = UINT64_MAX;
-    for (const Kind& kind : kinds) least = std::min(least, *kind.layers.begin());
+    for (const LayerKind& kind : kinds) least = std::min(least, *kind.layers.begin());
     return least;
   }
   std::uint64_t end() const {  // behind the last number
     std::uint64_t last = 0;
-    for (const Kind& kind : kinds) last = std::max(last, *kind.layers.rbegin() + 1);
+    for (const LayerKind& kind : kinds) last = std::max(last, *kind.layers.rbegin() + 1);
     return last;
   }
 };
 
-void add_tensors(Kind& kind, const Module& module, const Numbers& experts) {
+void add_tensors(LayerKind& kind, const Module& module, const Numbers& experts) {
   for (const TensorSpec& spec : module.tensors)
     kind.tensors[spec.name][spec.shape].insert(experts.begin(), experts.end());
   for (const Module& child : module.children) {
@@ -60,7 +60,7 @@ std::map<std::string, Stack> stacks_of(const std::vector<Module>& modules) {
   std::map<std::string, Stack> stacks;
   for (const Module& module : modules) {
     if (module.repeat.over != Repeat::Over::layers || module.repeat.indices.empty()) continue;
-    Kind kind;
+    LayerKind kind;
     kind.layers.insert(module.repeat.indices.begin(), module.repeat.indices.end());
     add_tensors(kind, module, {});
     stacks[module.path.substr(0, module.path.rfind(".{layer}"))].kinds.push_back(std::move(kind));
@@ -135,7 +135,7 @@ Numbers without(const Numbers& all, const Numbers& some) {
 }
 
 // nullopt: they differ in nothing, in more, or in what `one` has beyond the others.
-std::optional<Deviation> lone_deviation(const Kind& one, const Kind& others) {
+std::optional<Deviation> lone_deviation(const LayerKind& one, const LayerKind& others) {
   std::vector<Deviation> found;
   for (const auto& [name, shapes] : one.tensors)
     if (!others.tensors.contains(name)) return std::nullopt;
@@ -174,8 +174,8 @@ bool contradicts_width(const Deviation& deviation, std::uint64_t hidden_size) {
   return false;
 }
 
-Finding told_of(const Deviation& deviation, std::uint64_t layer, const Kind& others, const ModuleTree& tree,
-                const std::optional<ToldCount>& experts) {
+Finding told_of(const Deviation& deviation, std::uint64_t layer, const LayerKind& others,
+                const ModuleTree& tree, const std::optional<ToldCount>& experts) {
   const std::string siblings = fmt::format("layers {}", ranges(others.layers));
   const std::string name = expand(deviation.name, {layer, 0});
   switch (deviation.of) {
@@ -207,9 +207,9 @@ Finding told_of(const Deviation& deviation, std::uint64_t layer, const Kind& oth
 void check_siblings(const Stack& stack, const ModuleTree& tree, const std::optional<ToldCount>& experts,
                     Findings& findings) {
   Findings found;
-  for (const Kind& one : stack.kinds) {
+  for (const LayerKind& one : stack.kinds) {
     if (one.layers.size() != 1) continue;
-    for (const Kind& others : stack.kinds) {
+    for (const LayerKind& others : stack.kinds) {
       if (others.layers.size() < 2) continue;
       const auto deviation = lone_deviation(one, others);
       if (!deviation) continue;

@@ -94,7 +94,7 @@ bool has_word(std::string_view name, std::span<const std::string_view> words) {
   return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return has_word(name, word); });
 }
 
-const Word* find(std::span<const Word> words, std::string_view own) {
+const Word* find_word(std::span<const Word> words, std::string_view own) {
   const auto at = std::find_if(words.begin(), words.end(), [&](const Word& w) { return w.word == own; });
   return at == words.end() ? nullptr : &*at;
 }
@@ -161,9 +161,9 @@ DerivedRole derive_role(std::string_view name, std::size_t dimensions, bool in_l
   const bool attends = !of_expert && !shared && holds(module, kAttention);
   const std::span<const Word> first = attends ? std::span<const Word>(kAttentionWords) : kMlpWords,
                               second = attends ? std::span<const Word>(kMlpWords) : kAttentionWords;
-  const Word* word = find(first, own);
-  if (word == nullptr && !of_expert) word = find(second, own);
-  derived.part = attends || (word != nullptr && find(kMlpWords, own) == nullptr) ? Part::attention : mlp;
+  const Word* word = find_word(first, own);
+  if (word == nullptr && !of_expert) word = find_word(second, own);
+  derived.part = attends || (word != nullptr && find_word(kMlpWords, own) == nullptr) ? Part::attention : mlp;
   if (word != nullptr) derived.role = word->role;
   derived.linear =
       in_layer && !derived.bias && dimensions >= 2 && (word != nullptr || own.ends_with("_proj"));

@@ -15,7 +15,7 @@ namespace assay {
 namespace {
 
 // What engines fuse is listed under the name of the whole, too.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kFused = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kNamesOfFused = {
     {{".q_proj.", ".qkv_proj."},
      {".k_proj.", ".qkv_proj."},
      {".v_proj.", ".qkv_proj."},
@@ -52,7 +52,7 @@ bool is_exempt(const Exempt& ignored, const std::string& name) {
 
 bool is_exempt_in_any_name(const Exempt& ignored, const std::string& name) {
   if (is_exempt(ignored, name)) return true;
-  return std::any_of(kFused.begin(), kFused.end(), [&](const auto& fused) {
+  return std::any_of(kNamesOfFused.begin(), kNamesOfFused.end(), [&](const auto& fused) {
     const std::size_t at = name.find(fused.first);
     if (at == std::string::npos) return false;
     std::string whole = name;

@@ -180,7 +180,7 @@ TEST(DerivedRolesOfTowers, HaveNamesOfTheirOwn) {
     EXPECT_EQ(part(name), Part::audio) << name;
   EXPECT_EQ(part("model.layers.{layer}.mlp1.weight"), Part::dense_mlp);
   EXPECT_EQ(part("model.layers.{layer}.connector.weight"), Part::dense_mlp);
-  EXPECT_EQ(part("model.eclipse.weight"), Part::dense_mlp);
+  EXPECT_EQ(part("model.unclip.weight"), Part::dense_mlp);
 }
 
 }  // namespace

@@ -159,8 +159,7 @@ TEST(HostileClients, OnlyBodiesOfKnownLengthAreRead) {
     EXPECT_TRUE(answer.starts_with("HTTP/1.1 411") || answer.starts_with("HTTP/1.1 415")) << answer;
   }
   const std::vector<std::pair<std::string, std::string>> lengths = {
-      {"2001", "413"}, {"99999999999999999999999", "413"}, {"-5", "400"}, {"+52", "400"}, {"12x", "400"},
-      {"", "400"}};
+      {"2001", "413"}, {"99999999999999999999999", "413"}, {"-5", "400"}, {"+52", "400"}, {"12x", "400"}};
   for (const auto& [length, status] : lengths) {  // none of it is waited for
     const RawClient client(server.port());
     client.send(

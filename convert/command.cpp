@@ -83,7 +83,7 @@ int tell_result(const Settings& settings, const ConversionPlan& plan, const Conv
 
 int run_share(Settings& settings, const ConversionPlan& plan, const LaunchedRank& rank,
               const Output& output) {
-  SharedResult shared = convert_share(settings.in, settings.out, plan, settings.convert,
+  SharedResult shared = convert_share(settings.out, plan, settings.convert,
                                       {.rank = rank.rank, .ranks = rank.ranks}, settings.common.progress);
   const std::string_view what = plan.gguf ? "sections" : "files";
   output.line(
@@ -169,7 +169,7 @@ int run_convert(Settings& settings) {
     return fits ? kExitOk : kExitCheckFailed;
   }
   if (rank) return run_share(settings, plan, *rank, output);
-  const ConvertResult result = convert(settings.in, settings.out, plan, options, settings.common.progress);
+  const ConvertResult result = convert(settings.out, plan, options, settings.common.progress);
   return tell_result(settings, plan, result, output);
 }
 

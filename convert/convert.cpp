@@ -31,10 +31,9 @@ constexpr const char* kAndDigests = ", and every file is as the SHA256SUMS there
 class Conversion {
  public:
   // `trusting`: what the journal tells of is not read again.
-  Conversion(const fs::path& in, const fs::path& out, PartialFolder& folder, const ConversionPlan& plan,
+  Conversion(const fs::path& out, PartialFolder& folder, const ConversionPlan& plan,
              const ConvertOptions& options, ProgressMode mode, bool trusting = false)
-      : in_(in),
-        out_(out),
+      : out_(out),
         trusting_(trusting),
         folder_(folder),
         partial_(folder_.path()),
@@ -320,7 +319,7 @@ class Conversion {
       folder_.remove();
   }
 
-  const fs::path &in_, &out_;
+  const fs::path& out_;
   const bool trusting_;
   PartialFolder& folder_;
   const fs::path& partial_;
@@ -347,17 +346,16 @@ void rehearse(const ConversionPlan& plan, const ConvertOptions& options, const f
   if (!plan.gguf && !plan.checkpoint.config.empty()) rewrite_config(plan, options);
 }
 
-ConvertResult convert(const fs::path& in, const fs::path& out, const ConversionPlan& plan,
-                      const ConvertOptions& options, ProgressMode progress) {
+ConvertResult convert(const fs::path& out, const ConversionPlan& plan, const ConvertOptions& options,
+                      ProgressMode progress) {
   jobs_within_memory(plan, options);
   PartialFolder folder(out, begin_of(options));
-  return Conversion(in, out, folder, plan, options, progress).run();
+  return Conversion(out, folder, plan, options, progress).run();
 }
 
-ConvertResult finish_shared(const fs::path& in, const fs::path& out, PartialFolder& folder,
-                            const ConversionPlan& plan, const ConvertOptions& options,
-                            ProgressMode progress) {
-  return Conversion(in, out, folder, plan, options, progress, true).run();
+ConvertResult finish_shared(const fs::path& out, PartialFolder& folder, const ConversionPlan& plan,
+                            const ConvertOptions& options, ProgressMode progress) {
+  return Conversion(out, folder, plan, options, progress, true).run();
 }
 
 }  // namespace assay

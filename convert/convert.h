@@ -31,10 +31,10 @@ struct ConvertResult {
 void rehearse(const ConversionPlan& plan, const ConvertOptions& options, const fs::path& out);
 
 // What remains when ranks have written every shard into `folder`, which is this one's alone now (share.h).
-ConvertResult finish_shared(const fs::path& in, const fs::path& out, PartialFolder& folder,
-                            const ConversionPlan& plan, const ConvertOptions& options, ProgressMode progress);
+ConvertResult finish_shared(const fs::path& out, PartialFolder& folder, const ConversionPlan& plan,
+                            const ConvertOptions& options, ProgressMode progress);
 
-ConvertResult convert(const fs::path& in, const fs::path& out, const ConversionPlan& plan,
-                      const ConvertOptions& options, ProgressMode progress);
+ConvertResult convert(const fs::path& out, const ConversionPlan& plan, const ConvertOptions& options,
+                      ProgressMode progress);
 
 }  // namespace assay

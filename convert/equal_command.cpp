@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/formats/shard_index.h"
+#include "core/formats/two_models.h"
 #include "core/system/error.h"
 #include "core/system/json.h"
 #include "core/system/text.h"

@@ -44,10 +44,9 @@ class RankLock {
 
 class SharedConversion {
  public:
-  SharedConversion(const fs::path& in, const fs::path& out, const ConversionPlan& plan,
-                   const ConvertOptions& options, const ConversionShare& share, ProgressMode mode)
-      : in_(in),
-        out_(out),
+  SharedConversion(const fs::path& out, const ConversionPlan& plan, const ConvertOptions& options,
+                   const ConversionShare& share, ProgressMode mode)
+      : out_(out),
         plan_(plan),
         options_(options),
         share_(share),
@@ -87,7 +86,7 @@ class SharedConversion {
       result_.finished_elsewhere = true;
       return result_;
     }
-    result_.whole = finish_shared(in_, out_, folder, plan_, options_, mode_);
+    result_.whole = finish_shared(out_, folder, plan_, options_, mode_);
     return result_;
   }
 
@@ -190,7 +189,7 @@ class SharedConversion {
         units().begin(), units().end(), [&](const OutputShard& unit) { return !done.contains(unit.name); }));
   }
 
-  const fs::path &in_, &out_;
+  const fs::path& out_;
   const ConversionPlan& plan_;
   const ConvertOptions& options_;
   const ConversionShare share_;
@@ -220,11 +219,10 @@ std::vector<std::uint32_t> deal_by_size(std::span<const std::uint64_t> sizes, st
   return owner;
 }
 
-SharedResult convert_share(const fs::path& in, const fs::path& out, const ConversionPlan& plan,
-                           const ConvertOptions& options, const ConversionShare& share,
-                           ProgressMode progress) {
+SharedResult convert_share(const fs::path& out, const ConversionPlan& plan, const ConvertOptions& options,
+                           const ConversionShare& share, ProgressMode progress) {
   jobs_within_memory(plan, options);
-  return SharedConversion(in, out, plan, options, share, progress).run();
+  return SharedConversion(out, plan, options, share, progress).run();
 }
 
 }  // namespace assay

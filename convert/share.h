@@ -24,9 +24,8 @@ struct SharedResult {
   std::optional<ConvertResult> whole;  // of the rank that did what remains
 };
 
-SharedResult convert_share(const fs::path& in, const fs::path& out, const ConversionPlan& plan,
-                           const ConvertOptions& options, const ConversionShare& share,
-                           ProgressMode progress);
+SharedResult convert_share(const fs::path& out, const ConversionPlan& plan, const ConvertOptions& options,
+                           const ConversionShare& share, ProgressMode progress);
 
 // Whose each is, of things so large: the largest first, to whoever has least.
 std::vector<std::uint32_t> deal_by_size(std::span<const std::uint64_t> sizes, std::uint32_t ranks);

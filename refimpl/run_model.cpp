@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/formats/json.h"
-#include "core/formats/shard_index.h"
+#include "core/formats/two_models.h"
 #include "core/system/error.h"
 #include "core/system/message.h"
 #include "core/system/text.h"

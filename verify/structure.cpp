@@ -8,6 +8,7 @@
 #include "core/formats/gguf.h"
 #include "core/formats/shard_index.h"
 #include "core/formats/shard_numbering.h"
+#include "core/formats/two_models.h"
 #include "core/system/error.h"
 #include "core/system/threads.h"
 #include "verify/expected/weight_files.h"

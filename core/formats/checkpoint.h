@@ -1,10 +1,9 @@
 // A checkpoint as one list of tensors, whatever holds it: one safetensors, a folder of shards, a GGUF and its
 // splits, a Hugging Face snapshot. Headers only; no weight is read.
 //
-// Which files of a folder are the model: model.safetensors where it is there and no index names it, as
-// transformers has it; with an index, the shards it names and others of the same numbered family; without, a
-// numbered family rather than a single file beside it (Mistral's consolidated.safetensors holds the same
-// weights once more). What is left aside is a finding.
+// Which files of a folder are the model: model.safetensors that no index names; else the shards that an index
+// names and others of their numbered family; without, a numbered family rather than a single file (Mistral's
+// consolidated.safetensors holds the same weights once more). What is left aside is a finding.
 #pragma once
 
 #include <cstdint>

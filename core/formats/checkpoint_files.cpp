@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "core/formats/two_models.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
 #include "core/system/text.h"

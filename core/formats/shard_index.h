@@ -47,7 +47,7 @@ Findings check_shard_numbering(std::span<const std::string> file_names);
 // Index against the headers of the shards that could be read: shard missing, tensor not in the shard it
 // names, tensor in another shard, tensor in two shards, tensor in no index, shard in no index, total_size
 // wrong. Codes index.shard_missing, index.tensor_missing, index.tensor_misplaced, index.tensor_twice,
-// index.tensor_unlisted, index.shard_unlisted, index.total_size, index.empty (docs/findings.md). A code that would be
+// index.tensor_unlisted, index.shard_unlisted, index.total_size (docs/findings.md). A code that would be
 // repeated without end is told a few times, and the rest counted.
 struct ShardHeader {
   std::string file_name;
@@ -55,14 +55,5 @@ struct ShardHeader {
 };
 Findings check_shard_index(const ShardIndex& index, std::string_view index_name,
                            std::span<const ShardHeader> shards);
-
-// The file that transformers loads where it is there, whatever index lies beside it
-// (modeling_utils._get_resolved_checkpoint_files); vLLM and SGLang load the files that an index names.
-inline constexpr std::string_view kWholeModel = "model.safetensors";
-
-inline constexpr std::string_view kTwoModels = "index.two_models";
-
-// What to say where it lies beside an index that does not name it, a warning.
-Finding two_models(std::string_view index_name, std::size_t shards);
 
 }  // namespace assay

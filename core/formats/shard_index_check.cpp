@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/formats/shard_index.h"
+#include "core/formats/two_models.h"
 #include "core/system/text.h"
 
 namespace assay {

@@ -180,7 +180,7 @@ struct Copied {
     ASSERT_TRUE(plan.feasible());
     change(in / plan.checkpoint.files.back().name);
     try {
-      convert(in, out, plan, options, ProgressMode::never);
+      convert(out, plan, options, ProgressMode::never);
       FAIL() << "nothing was noticed";
     } catch (const Error& error) {
       EXPECT_NE(error.line().find(words), std::string::npos) << error.line();
@@ -227,7 +227,7 @@ TEST(Faults, ASourceThatChangesWhileItIsRead) {
   const ConversionPlan plan = make_plan(copied.in, copied.options);
   ASSERT_GT(plan.shards.size(), 50u);
   try {
-    convert(copied.in, copied.out, plan, copied.options, ProgressMode::never);
+    convert(copied.out, plan, copied.options, ProgressMode::never);
     FAIL() << "nothing was noticed";
   } catch (const Error& error) {
     EXPECT_NE(error.line().find("changed while it was read"), std::string::npos) << error.line();

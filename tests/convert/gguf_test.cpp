@@ -43,7 +43,7 @@ gguf::Header header_of(const fs::path& path) {
 // Before the first piece of work.
 bool interrupted_at_once(const fs::path& out, const ConversionPlan& plan, const ConvertOptions& options) {
   set_interrupted(true);
-  const ConvertResult result = convert(model_folder("llama"), out, plan, options, ProgressMode::never);
+  const ConvertResult result = convert(out, plan, options, ProgressMode::never);
   set_interrupted(false);
   return result.interrupted;
 }
@@ -221,7 +221,7 @@ TEST(ConvertGguf, FinishedTensorsAreTakenUpFromTheJournal) {
   EXPECT_TRUE(interrupted_at_once(out, plan, options));  // a journal, and no tensor in it
   EXPECT_FALSE(fs::exists(out));
   options.resume = true;
-  const ConvertResult result = convert(model_folder("llama"), out, plan, options, ProgressMode::never);
+  const ConvertResult result = convert(out, plan, options, ProgressMode::never);
   EXPECT_EQ(result.reused, 0u);
   EXPECT_EQ(result.tensor_digests.size(), plan.derived.size());
   EXPECT_EQ(result.file_digests.at("whole2.gguf").hex(), test::sha256(test::read_file(dir / "whole.gguf")));

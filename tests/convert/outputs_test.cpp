@@ -179,7 +179,7 @@ TEST(Outputs, BlocksThatBecomeZerosAreCounted) {
       dir / "in",
       {{"model.layers.0.mlp.up_proj.weight", ElementType::F32, {2, 32}, test::float32_bytes(values)}}, "");
   for (const std::string to : {"int8:channel", "fp8:channel", "mxfp4", "mxfp8"}) {
-    const auto made = assay({"convert", dir / "in", dir / to.substr(0, 5), "--to", to, "--json"});
+    const auto made = assay({"convert", dir / "in", dir / to.substr(0, 5), "--to", to, "--json", "-"});
     expect_ok(made);
     EXPECT_NE(made.out.find("\"zero_blocks\": 1"), std::string::npos) << to << made.out;
     fs::remove_all(dir / to.substr(0, 5));

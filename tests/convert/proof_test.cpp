@@ -37,7 +37,7 @@ struct Reblocked {
     test::write_checkpoint(dir / "in", model, kConfig);
     options.to = "reblock=1x1";
     plan = make_plan(dir / "in", options);
-    result = convert(dir / "in", dir / "out", plan, options, ProgressMode::never);
+    result = convert(dir / "out", plan, options, ProgressMode::never);
   }
   Proof again() {
     Progress progress(ProgressMode::never, "", 1);

@@ -12,7 +12,7 @@ namespace {
 
 using namespace blocks;
 
-constexpr DecoderDefaults kStated = {
+constexpr DecoderDefaults kSizesStated = {
     .vocabulary = 1, .hidden = 1, .intermediate = 1, .layers = 1, .heads = 1};
 void require_all_stated(ConfigReader& config) {
   for (const char* key :
@@ -40,7 +40,7 @@ void describe_plamo(ConfigReader& config, ModuleTree& tree) {
 // PLM (arXiv 2503.12167): latent attention whose queries are projected at once, an MLP of two matrices around relu².
 void describe_plm(ConfigReader& config, ModuleTree& tree) {
   require_all_stated(config);
-  LlamaKin kin = {.sizes = kStated, .latent = LatentDefaults{.q_rank = std::nullopt}};
+  LlamaKin kin = {.sizes = kSizesStated, .latent = LatentDefaults{.q_rank = std::nullopt}};
   kin.sizes.tied = true;
   kin.mlp.gate = "";
   describe_kin(config, tree, kin);
@@ -48,7 +48,7 @@ void describe_plm(ConfigReader& config, ModuleTree& tree) {
 
 void describe_maincoder(ConfigReader& config, ModuleTree& tree) {
   require_all_stated(config);
-  LlamaKin kin = {.sizes = kStated, .bias_keys = ""};
+  LlamaKin kin = {.sizes = kSizesStated, .bias_keys = ""};
   kin.heads.qk_norm = QkNorm::per_head;
   describe_kin(config, tree, kin);
 }
@@ -153,7 +153,7 @@ void describe_talkie(ConfigReader& config, ModuleTree& tree) {
 void describe_baichuan_m1(ConfigReader& config, ModuleTree& tree) {
   require_all_stated(config);
   config.size("num_key_value_heads");
-  const Decoder d = read_decoder(config, tree, kStated, HeadDim::unused);
+  const Decoder d = read_decoder(config, tree, kSizesStated, HeadDim::unused);
   const std::uint64_t taps = config.size("conv_window", 2).value();
   const auto narrow = config.numbers("sliding_window_layers").value_or(std::vector<std::uint64_t>{});
   const auto is_narrow = [&](std::uint64_t i) {

@@ -43,7 +43,7 @@ ConvertOptions options_for(const char* spec, int jobs) {
 ConvertResult run(const fs::path& in, const fs::path& out, const ConvertOptions& options) {
   const ConversionPlan plan = make_plan(in, options);
   check_output(in, out, options);
-  return convert(in, out, plan, options, ProgressMode::never);
+  return convert(out, plan, options, ProgressMode::never);
 }
 
 GateFigure proof_figure(const fs::path& model, const ScratchFolder& scratch, int jobs) {
@@ -100,8 +100,7 @@ void add_gguf_figures(const fs::path& model, const ScratchFolder& scratch, const
   const ConversionPlan plan = make_gguf_plan(model, out, options, {});
   std::map<std::string_view, std::size_t> types;
   for (const DerivedOutput& output : plan.derived) ++types[info(output.type).name];
-  figures.push_back(
-      noise_figure(name, spec, sum_of(convert(model, out, plan, options, ProgressMode::never))));
+  figures.push_back(noise_figure(name, spec, sum_of(convert(out, plan, options, ProgressMode::never))));
   GateFigure kinds = {
       .name = fmt::format("{} to {}: tensors", name, spec), .drift = Drift::exact, .word = {}};
   for (const auto& [type, count] : types)

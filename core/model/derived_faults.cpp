@@ -27,7 +27,7 @@ struct LayerKind {
 };
 
 // Layers with one prefix: "model.layers".
-struct Stack {
+struct LayerStack {
   std::vector<LayerKind> kinds;
   std::size_t layers() const {
     std::size_t all = 0;
@@ -56,8 +56,8 @@ void add_tensors(LayerKind& kind, const Module& module, const Numbers& experts) 
   }
 }
 
-std::map<std::string, Stack> stacks_of(const std::vector<Module>& modules) {
-  std::map<std::string, Stack> stacks;
+std::map<std::string, LayerStack> stacks_of(const std::vector<Module>& modules) {
+  std::map<std::string, LayerStack> stacks;
   for (const Module& module : modules) {
     if (module.repeat.over != Repeat::Over::layers || module.repeat.indices.empty()) continue;
     LayerKind kind;
@@ -76,7 +76,7 @@ Finding finding(Severity severity, std::string code, std::string message, std::s
 // --- against the config --------------------------------------------------------------------------------------------
 
 // One stack has them, or several together, or those for multi-token prediction are among them.
-bool agree(std::uint64_t told, const std::map<std::string, Stack>& stacks, std::uint64_t predicting) {
+bool agree(std::uint64_t told, const std::map<std::string, LayerStack>& stacks, std::uint64_t predicting) {
   std::uint64_t sum = 0;
   for (const auto& [prefix, stack] : stacks) {
     const std::uint64_t here = stack.layers();
@@ -88,7 +88,7 @@ bool agree(std::uint64_t told, const std::map<std::string, Stack>& stacks, std::
 }
 
 void check_layers(const ModuleTree& tree, const ModelConfig& config,
-                  const std::map<std::string, Stack>& stacks, Findings& findings) {
+                  const std::map<std::string, LayerStack>& stacks, Findings& findings) {
   const auto told = told_layers(config);
   if (!told || stacks.empty()) return;
   std::uint64_t predicting = told_count(config, {"num_nextn_predict_layers"}).value_or(ToldCount{}).count;
@@ -204,7 +204,7 @@ Finding told_of(const Deviation& deviation, std::uint64_t layer, const LayerKind
 }
 
 // Several layers, each with a change of its own, are a design.
-void check_siblings(const Stack& stack, const ModuleTree& tree, const std::optional<ToldCount>& experts,
+void check_siblings(const LayerStack& stack, const ModuleTree& tree, const std::optional<ToldCount>& experts,
                     Findings& findings) {
   Findings found;
   for (const LayerKind& one : stack.kinds) {

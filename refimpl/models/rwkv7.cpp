@@ -74,10 +74,10 @@ struct GooseScan {
 
 enum class Between : std::uint8_t { nothing, tanh, sigmoid };
 
-struct LowRank {
+struct LowRankMatrices {
   WeightView down, up, bias;
 
-  static LowRank find(const Weights& weights, const std::string& name) {
+  static LowRankMatrices find(const Weights& weights, const std::string& name) {
     return {weights.find_named(name + ".lora.0.weight"), weights.find_named(name + ".lora.2.weight"),
             weights.find_named(name + ".lora.2.bias")};
   }
@@ -95,7 +95,7 @@ struct GooseLayer {
   Norm entry_norm, attention_norm, mlp_norm;  // the first in layer 0 alone
   std::vector<double> mix_r, mix_w, mix_k, mix_v, mix_a, mix_g, mix_mlp, unit, rate, skip;
   WeightView r, k, v, output, mlp_k, mlp_v;
-  LowRank decay, value, learning, gate;  // the second in all but layer 0
+  LowRankMatrices decay, value, learning, gate;  // the second in all but layer 0
   std::vector<double> head_weight, head_bias;
 };
 
@@ -125,8 +125,10 @@ GooseLayer read_goose_layer(const Weights& weights, std::size_t index, const Nor
   l.unit = numbers(time + "k_k"), l.rate = numbers(time + "k_a"), l.skip = numbers(time + "r_k");
   l.r = matrix(time + "r_proj"), l.k = matrix(time + "k_proj"), l.v = matrix(time + "v_proj");
   l.output = matrix(time + "o_proj");
-  l.decay = LowRank::find(weights, time + "w_lora"), l.learning = LowRank::find(weights, time + "a_lora");
-  l.gate = LowRank::find(weights, time + "g_lora"), l.value = LowRank::find(weights, time + "v_lora");
+  l.decay = LowRankMatrices::find(weights, time + "w_lora"),
+  l.learning = LowRankMatrices::find(weights, time + "a_lora");
+  l.gate = LowRankMatrices::find(weights, time + "g_lora"),
+  l.value = LowRankMatrices::find(weights, time + "v_lora");
   l.head_weight = numbers(time + "g_norm.weight"), l.head_bias = numbers(time + "g_norm.bias");
   l.mix_mlp = numbers(layer + "ffn.x_k");
   l.mlp_k = matrix(layer + "ffn.key"), l.mlp_v = matrix(layer + "ffn.value");

@@ -33,7 +33,7 @@ void convert_to(const fs::path& in, const fs::path& out, const std::string& to) 
   for (const Finding& finding : plan.findings)
     EXPECT_NE(finding.severity, Severity::error) << finding.tensor << ": " << finding.message;
   ASSERT_TRUE(plan.feasible());
-  convert(in, out, plan, options, ProgressMode::never);
+  convert(out, plan, options, ProgressMode::never);
 }
 
 std::vector<float> values_of(const OpenedModel& model, const std::string& name) {

@@ -6,7 +6,7 @@
 namespace assay::families {
 namespace {
 
-constexpr double kMostOfAny = 1e9;
+constexpr double kMostOfAnyLayer = 1e9;
 
 }  // namespace
 
@@ -28,7 +28,9 @@ Hyperparameters forward_jais(ConfigReader& config, const ModuleTree& tree) {
                                     .rotates = false});
   if (h.activation == "swiglu") h.activation = "silu";
   h.alibi_exponent = 8;
-  const auto factor = [&](std::string_view key) { return config.real(key, 1, -kMostOfAny, kMostOfAny); };
+  const auto factor = [&](std::string_view key) {
+    return config.real(key, 1, -kMostOfAnyLayer, kMostOfAnyLayer);
+  };
   h.embedding_scale = factor(config.has("embeddings_scale") ? "embeddings_scale" : "mup_embeddings_scale");
   h.head_scale = config.has("width_scale") ? factor("width_scale")
                                            : factor("mup_output_alpha") * factor("mup_width_scale");
@@ -74,7 +76,8 @@ Hyperparameters forward_openelm(ConfigReader& config, const ModuleTree& tree) {
 
 Hyperparameters forward_phi3_small(ConfigReader& config, const ModuleTree& tree) {
   config.require(config.text("hidden_act", "gegelu") == "gegelu", "hidden_act is not gegelu");
-  config.require(config.real("rope_position_scale", 1, 0, kMostOfAny) == 1, "rope_position_scale is not 1");
+  config.require(config.real("rope_position_scale", 1, 0, kMostOfAnyLayer) == 1,
+                 "rope_position_scale is not 1");
   Hyperparameters h =
       read_forward(config, tree,
                    {.epsilon = 1e-5,
@@ -83,9 +86,9 @@ Hyperparameters forward_phi3_small(ConfigReader& config, const ModuleTree& tree)
                     .embedding_scale = {"mup_embedding_multiplier", 10},
                     .head_divisor = {"mup_width_multiplier", 8}});
   h.activation = "silu";  // a unit of its own, for which this is no word
-  h.activation_limit = config.real("gegelu_limit", 20, 0, kMostOfAny);
+  h.activation_limit = config.real("gegelu_limit", 20, 0, kMostOfAnyLayer);
   if (config.flag("mup_use_scaling", true))
-    h.attention_scale = config.real("mup_attn_multiplier", 1, -kMostOfAny, kMostOfAny) /
+    h.attention_scale = config.real("mup_attn_multiplier", 1, -kMostOfAnyLayer, kMostOfAnyLayer) /
                         static_cast<double>(tree.attention.at(0).qk_head_dim);
   return h;
 }

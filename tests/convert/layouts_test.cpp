@@ -208,8 +208,9 @@ TEST(Layouts, AnOutputThatIsNotItsConfigsModelIsRefused) {
     expect_ok(assay(allowed));
     fs::remove_all(dir / "part");
   }
-  // As it was, in other files: what it lacks it lacked before.
-  expect_ok(assay({"convert", dir / "odd", dir / "copy", "--max-shard-size", "40KB"}));
+  // In other files, too: a copy is held to its config as a conversion is.
+  EXPECT_EQ(assay({"convert", dir / "odd", dir / "copy", "--max-shard-size", "40KB"}).exit_code, 1);
+  expect_ok(assay({"convert", dir / "odd", dir / "copy", "--max-shard-size", "40KB", "--allow-incomplete"}));
 }
 
 }  // namespace

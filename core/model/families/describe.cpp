@@ -69,6 +69,11 @@ void check_experts(const ModuleTree& tree, const ConfigReader& reader) {
     });
   };
   if (is_off("is_moe") || is_off("use_moe") || is_off("enable_moe_block")) return;
+  // Classes that know experts, and whose layers say by lists that none has any.
+  for (const char* list :
+       {"layers_block_type", "hybrid_override_pattern", "mlp_layer_types", "layer_types", "block_configs",
+        "mlp_only_layers", "decoder_sparse_step", "first_k_dense_replace", "moe_layer_freq"})
+    if (config.contains(list)) return;
   for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"}) {
     const auto found = config.find(key);
     if (found == config.end() || !found->is_number_unsigned() || *found < 2) continue;

@@ -11,19 +11,12 @@
 #include "core/model/families/hub_forward.h"
 #include "core/model/families/llama_kin.h"
 #include "core/model/families/own_code_forward.h"
+#include "core/model/families/stated_sizes.h"
 
 namespace assay::families {
 namespace {
 
 using namespace blocks;
-
-constexpr DecoderDefaults kStatedSizes = {
-    .vocabulary = 0, .hidden = 0, .intermediate = 1, .layers = 0, .heads = 0};
-void require_stated(ConfigReader& config) {
-  for (const char* key :
-       {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"})
-    config.size(key);
-}
 
 // Saved with the rotary frequencies of each layer, as Llama-2 was.
 void add_frequencies(ConfigReader&, const Decoder& d, Module& attention, Module&) {

@@ -6,19 +6,12 @@
 
 #include "core/model/families/all_local.h"
 #include "core/model/families/llama_kin.h"
+#include "core/model/families/stated_sizes.h"
 
 namespace assay::families {
 namespace {
 
 using namespace blocks;
-
-constexpr DecoderDefaults kSizesStated = {
-    .vocabulary = 1, .hidden = 1, .intermediate = 1, .layers = 1, .heads = 1};
-void require_all_stated(ConfigReader& config) {
-  for (const char* key :
-       {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"})
-    config.size(key);
-}
 
 // PLaMo 1: attention and MLP side by side behind one norm. n_shared_head query heads share a key head;
 // num_key_value_heads, which configs have too, is not read.
@@ -39,16 +32,16 @@ void describe_plamo(ConfigReader& config, ModuleTree& tree) {
 
 // PLM (arXiv 2503.12167): latent attention whose queries are projected at once, an MLP of two matrices around relu².
 void describe_plm(ConfigReader& config, ModuleTree& tree) {
-  require_all_stated(config);
-  LlamaKin kin = {.sizes = kSizesStated, .latent = LatentDefaults{.q_rank = std::nullopt}};
+  require_stated(config);
+  LlamaKin kin = {.sizes = kStatedSizes, .latent = LatentDefaults{.q_rank = std::nullopt}};
   kin.sizes.tied = true;
   kin.mlp.gate = "";
   describe_kin(config, tree, kin);
 }
 
 void describe_maincoder(ConfigReader& config, ModuleTree& tree) {
-  require_all_stated(config);
-  LlamaKin kin = {.sizes = kSizesStated, .bias_keys = ""};
+  require_stated(config);
+  LlamaKin kin = {.sizes = kStatedSizes, .bias_keys = ""};
   kin.heads.qk_norm = QkNorm::per_head;
   describe_kin(config, tree, kin);
 }
@@ -151,9 +144,9 @@ void describe_talkie(ConfigReader& config, ModuleTree& tree) {
 // Baichuan-M1 14B: layers with windows have heads of their own number, and each key and value is joined with that of the token
 // before it by two weights a head.
 void describe_baichuan_m1(ConfigReader& config, ModuleTree& tree) {
-  require_all_stated(config);
+  require_stated(config);
   config.size("num_key_value_heads");
-  const Decoder d = read_decoder(config, tree, kSizesStated, HeadDim::unused);
+  const Decoder d = read_decoder(config, tree, kStatedSizes, HeadDim::unused);
   const std::uint64_t taps = config.size("conv_window", 2).value();
   const auto narrow = config.numbers("sliding_window_layers").value_or(std::vector<std::uint64_t>{});
   const auto is_narrow = [&](std::uint64_t i) {

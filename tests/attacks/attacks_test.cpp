@@ -65,7 +65,8 @@ TEST(Attack, ControlCharactersInNamesDoNotReachTheTerminal) {
 
 TEST(Attack, LinksOutOfTheTreeAreNotFollowed) {
   const TempDir dir;
-  write_file(dir / "outside.safetensors", safetensors_bytes("{}", ""));
+  write_file(dir / "outside.safetensors",
+             safetensors_bytes(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "12345678"));
   fs::create_directories(dir / "in");
   fs::create_symlink(dir / "outside.safetensors", dir / "in/model.safetensors");
   const ProcessResult result = assay({"verify", (dir / "in").string()});

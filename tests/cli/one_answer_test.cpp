@@ -98,6 +98,8 @@ struct Odd {
 constexpr const char* kFp8 = R"({"quant_method": "fp8"})";
 constexpr const char* kFp8By128 = R"({"quant_method": "fp8", "weight_block_size": [128, 128]})";
 constexpr const char* kFp8By64 = R"({"quant_method": "fp8", "weight_block_size": [64, 64]})";
+constexpr const char* kModelOptFp8Rows =
+    R"({"quant_method": "modelopt", "quant_algo": "FP8_PER_CHANNEL_PER_TOKEN"})";
 constexpr const char* kModelOptFp8 = R"({"quant_method": "modelopt", "quant_algo": "FP8"})";
 constexpr const char* kNvfp4 = R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})";
 constexpr const char* kGptq = R"({"quant_method": "gptq", "bits": 4, "group_size": 128})";
@@ -222,10 +224,14 @@ std::vector<Odd> all_odd() {
        }},
       {"fp8_channel", Answer::taken,
        [](P p) {
-         p.quantization(kModelOptFp8), p.codes(F8_E4M3, "weight_scale", {384, 1});
+         p.quantization(kModelOptFp8Rows), p.codes(F8_E4M3, "weight_scale", {384, 1});
        }},
       {"fp8_channel_flat", Answer::taken,
-       [](P p) { p.quantization(kModelOptFp8), p.codes(F8_E4M3, "weight_scale", {384}); }},
+       [](P p) { p.quantization(kModelOptFp8Rows), p.codes(F8_E4M3, "weight_scale", {384}); }},
+      {"fp8_channel_where_one_scale_is_named", Answer::declared,
+       [](P p) {
+         p.quantization(kModelOptFp8), p.codes(F8_E4M3, "weight_scale", {384, 1});
+       }},
       {"fp8_channel_turned", Answer::refused,
        [](P p) {
          p.quantization(kModelOptFp8), p.codes(F8_E4M3, "weight_scale", {1, 384});

@@ -199,7 +199,9 @@ TEST(MadeRefusals, AreOfSizesButForThese) {
         for (const std::string& line : refusals_to_run(tree, grid))
           if (!is_of_sizes(line)) others.insert(family + ": " + line);
     }
-  EXPECT_EQ(others, std::set<std::string>());
+  EXPECT_EQ(others,
+            std::set<std::string>({"nemotron_h_puzzle: layers have different numbers of experts, which are "
+                                   "not dealt out"}));
 }
 
 }  // namespace

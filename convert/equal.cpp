@@ -212,9 +212,24 @@ Names names_of(const std::vector<LogicalTensor>& tensors) {
   return names;
 }
 
-// Experts may lie apart on one side and stacked on the other: then both are read under the published names.
+// A stack of experts that lies [experts, outputs, inputs] on one side and [experts, inputs, outputs] on the other.
+bool any_lies_turned(const std::vector<LogicalTensor>& tensors, const std::vector<LogicalTensor>& others) {
+  std::unordered_map<std::string_view, const LogicalTensor*> stacks;
+  for (const LogicalTensor& tensor : tensors)
+    if (tensor.shape.size() == 3) stacks.emplace(tensor.name, &tensor);
+  return std::any_of(others.begin(), others.end(), [&](const LogicalTensor& other) {
+    const auto found = stacks.find(other.name);
+    if (found == stacks.end() || other.shape.size() != 3 || found->second->shape == other.shape) return false;
+    const auto& shape = found->second->shape;
+    return other.shape == std::vector<std::uint64_t>{shape[0], shape[2], shape[1]};
+  });
+}
+
+// Experts may lie apart on one side and stacked, or turned, on the other: then both are read under the published names.
 std::optional<std::pair<StoredTensors, StoredTensors>> in_one_layout(const Side& a, const Side& b) {
-  if (names_of(a.stored.tensors) == names_of(b.stored.tensors)) return std::nullopt;
+  if (names_of(a.stored.tensors) == names_of(b.stored.tensors) &&
+      !any_lies_turned(a.stored.tensors, b.stored.tensors))
+    return std::nullopt;
   auto tree = tree_of(a.checkpoint);
   if (!tree) tree = tree_of(b.checkpoint);
   if (!tree) return std::nullopt;

@@ -122,7 +122,7 @@ RankPlan::RankPlan(const ConversionPlan& plan, const ParallelConfig& grid, Findi
         .in(plan.checkpoint.root);
   }
   ExpertLayout layout;
-  for (const LogicalTensor& tensor : plan.stored.tensors) layout.see(tensor.name);
+  for (const LogicalTensor& tensor : plan.stored.tensors) layout.see(tensor.name, tensor.shape);
   tree_ = std::make_shared<ModuleTree>(layout.applied_to(describe_model(plan.checkpoint).tree));
   for (const std::string& refusal : refusals_to_cut(*tree_, grid))
     findings.push_back(against("convert.cut", Severity::error, {}, refusal, "take another --tp or --ep"));

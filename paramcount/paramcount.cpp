@@ -8,6 +8,7 @@
 #include "core/formats/mistral_params.h"
 #include "core/model/derive_tree.h"
 #include "core/model/expert_layout.h"
+#include "core/model/families/class_and_type.h"
 #include "core/model/gguf_rules.h"
 #include "core/model/open_model.h"
 #include "core/system/error.h"
@@ -90,8 +91,10 @@ Model load_model(const fs::path& path, int jobs) {
       config.source(), std::move(config), std::move(tree), {}, {}, std::move(checkpoint), {}, {}, {}, {}};
   model.totals = count(model.tree);
   model.format = configured_format(model.config);
+  if (auto unlike = class_unlike_type(model.config)) model.findings.push_back(std::move(*unlike));
   if (model.checkpoint) {
-    model.findings = model.checkpoint->findings;
+    const Findings& of_files = model.checkpoint->findings;
+    model.findings.insert(model.findings.end(), of_files.begin(), of_files.end());
     // Pointers instead of weights, or none that can be read: the config alone still has its say.
     if (derived) model.findings.push_back(derived_finding(model));
     if (!model.checkpoint->tensors.empty()) {

@@ -5,6 +5,7 @@
 
 #include "core/formats/checkpoint.h"
 #include "core/model/expert_layout.h"
+#include "core/model/families/class_and_type.h"
 #include "core/model/reconcile.h"
 #include "core/system/error.h"
 #include "core/system/memory_pages.h"
@@ -64,7 +65,9 @@ void give_back(const std::string& folder, Checkpoint&& checkpoint, Structure& st
 Findings compare(const fs::path& config_file, const Checkpoint& checkpoint) {
   const ModelConfig config = ModelConfig::read(config_file);
   const ModuleTree tree = in_layout_of(describe(config), checkpoint);
-  return reconcile(tree, config, checkpoint).findings;
+  Findings findings = reconcile(tree, config, checkpoint).findings;
+  if (auto unlike = class_unlike_type(config)) findings.push_back(std::move(*unlike));
+  return findings;
 }
 
 }  // namespace

@@ -308,7 +308,7 @@ Module stacked_experts(const StackedExperts& s) {
     TensorSpec spec = s.input_major ? parameter(name, {s.experts.count, in, out}, role, Part::routed_expert)
                                     : parameter(name, {s.experts.count, out, in}, role, Part::routed_expert);
     spec.quantizable = true;
-    spec.input_major = s.input_major;
+    spec.input_major = s.input_major, spec.either_way = s.either_way;
     spec.stacked = s.experts.count.value();
     spec.stacked_active = s.experts.active;
     const bool rows = partition == Partition::rows;
@@ -388,13 +388,16 @@ Module mixture(const Mixture& m) {
   if (m.latent) module.children.push_back(latent_projections(m));
   const Quantity inside = m.latent.value_or(m.hidden);
   if (m.stacks != Mixture::Stacks::none) {
-    module.children.push_back(stacked_experts({.hidden = inside,
-                                               .width = m.expert_width,
-                                               .experts = m.experts,
-                                               .input_major = m.stacks == Mixture::Stacks::input_major,
-                                               .path = m.stacks_path,
-                                               .gate_up = m.stacked_gate_up,
-                                               .down = m.stacked_down}));
+    const bool either_way = m.stacks == Mixture::Stacks::either_way;
+    module.children.push_back(
+        stacked_experts({.hidden = inside,
+                         .width = m.expert_width,
+                         .experts = m.experts,
+                         .input_major = either_way || m.stacks == Mixture::Stacks::input_major,
+                         .either_way = either_way,
+                         .path = m.stacks_path,
+                         .gate_up = m.stacked_gate_up,
+                         .down = m.stacked_down}));
     return module;
   }
   GatedMlp expert{inside, m.expert_width};

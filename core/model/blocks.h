@@ -104,6 +104,7 @@ struct StackedExperts {
   Quantity hidden, width;
   Experts experts;
   bool input_major = false;
+  bool either_way = false;  // see TensorSpec
   std::string path = "experts";
   std::string gate_up = "gate_up_proj", down = "down_proj";
   std::string gate = {}, up = {};  // given: two tensors in place of gate_up
@@ -127,7 +128,7 @@ struct Mixture {
   std::string shared_path = "shared_experts";
   bool shared_gate = false;  // Qwen2-MoE scales the shared expert by a gate of its own
   std::string gate = "gate_proj", up = "up_proj", down = "down_proj";  // gate "": experts of two matrices
-  enum class Stacks { none, output_major, input_major } stacks = Stacks::none;
+  enum class Stacks { none, output_major, input_major, either_way } stacks = Stacks::none;
   std::string stacks_path = "experts", stacked_gate_up = "gate_up_proj", stacked_down = "down_proj";
   // LatentMoE: routed experts work in a space of this width, between two projections of the layer's; the shared
   // expert stays outside.

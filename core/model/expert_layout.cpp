@@ -53,6 +53,14 @@ bool is_stack(const Module& module) {
   return both != nullptr && down != nullptr && both->stacked != 0 && both->name.ends_with(kStack);
 }
 
+// [experts, in, out] becomes [experts, out, in], or the other way about.
+void turn(TensorSpec& stack) {
+  std::swap(stack.shape[1], stack.shape[2]);
+  stack.input_major = !stack.input_major;
+  if (stack.parallel.partition != Partition::replicated)
+    stack.parallel.dimension = 3 - stack.parallel.dimension;
+}
+
 void stack(Module& module, const std::string& mixture) {
   const TensorSpec& gate = *find_matrix(module, Role::mlp_gate);
   const TensorSpec& up = *find_matrix(module, Role::mlp_up);
@@ -117,7 +125,7 @@ std::optional<LayerName> layer_name(std::string_view name) {
   return LayerName{name.substr(0, at + kLayers.size()), behind.substr(dot + 1), *layer};
 }
 
-void ExpertLayout::see(std::string_view stored_name) {
+void ExpertLayout::see(std::string_view stored_name, const std::vector<std::uint64_t>& shape) {
   const bool of_use = stored_name.find(kExperts) != std::string_view::npos ||
                       stored_name.ends_with(kRouter);  // most names are not
   const auto name = of_use ? layer_name(stored_name) : std::nullopt;
@@ -133,7 +141,7 @@ void ExpertLayout::see(std::string_view stored_name) {
   auto seen = kind.find(name->before);
   if (seen == kind.end()) seen = kind.emplace(std::string(name->before), Seen{}).first;
   seen->second.layers.insert(name->layer);
-  if (seen->second.path.empty()) seen->second.path = name->rest.substr(0, at);
+  if (seen->second.path.empty()) seen->second.path = name->rest.substr(0, at), seen->second.shape = shape;
 }
 
 // Module by module: a layer's mixture changes where the names of its layers say so.
@@ -155,6 +163,9 @@ class LayoutChange {
         }
       } else if (is_stack(child) && find(layout_.apart_, child.tensors.front().name, layers) != nullptr) {
         take_apart(child);
+        continue;
+      } else if (lies_turned(child, layers)) {
+        for (TensorSpec& spec : child.tensors) turn(spec);
         continue;
       }
       visit(child, layers);
@@ -181,6 +192,15 @@ class LayoutChange {
         return seen;
     }
     return nullptr;
+  }
+
+  bool lies_turned(const Module& stacks, std::span<const std::uint64_t> layers) const {
+    if (!is_stack(stacks) || !stacks.tensors.front().either_way) return false;
+    TensorSpec both = stacks.tensors.front();
+    const auto* seen = find(layout_.stacked_, both.name, layers);
+    if (seen == nullptr || seen->shape == both.shape) return false;
+    turn(both);
+    return seen->shape == both.shape;
   }
 
   // transformers 5 has one name for mixtures: Mixtral's block_sparse_moe is its mlp, Phi-3.5-MoE's gate its
@@ -213,7 +233,7 @@ ModuleTree ExpertLayout::applied_to(ModuleTree tree) const {
 ModuleTree in_layout_of(ModuleTree tree, const Checkpoint& checkpoint) {
   if (tree.experts == 0 || checkpoint.container == Checkpoint::Container::gguf) return tree;
   ExpertLayout layout;
-  for (const CheckpointTensor& tensor : checkpoint.tensors) layout.see(tensor.name);
+  for (const CheckpointTensor& tensor : checkpoint.tensors) layout.see(tensor.name, tensor.shape);
   return layout.applied_to(std::move(tree));
 }
 

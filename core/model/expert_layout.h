@@ -6,6 +6,7 @@
 //                                                   …mlp.experts.down_proj    [experts, hidden, width]
 //   published in stacks     …mlp.experts.gate_up_proj [experts, hidden, 2 width], _bias    (gpt-oss, Llama 4)
 //     llm-compressor, which quantizes linear layers …mlp.experts.3.gate_proj.weight [width, hidden], .bias
+//     transformers 5, of Qwen3-VL's mixtures        …mlp.experts.gate_up_proj [experts, 2 width, hidden]
 //
 // A layout is a tree over again: other names and shapes, the same parameters.
 #pragma once
@@ -14,6 +15,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/formats/checkpoint.h"
 #include "core/model/module_tree.h"
@@ -27,17 +29,18 @@ struct LayerName {
 };
 std::optional<LayerName> layer_name(std::string_view name);
 
-// Told from the names of stored tensors, in whatever form they are stored.
+// Told from the names of stored tensors, in whatever form they are stored; which way a stack lies, from its shape.
 class ExpertLayout {
  public:
-  void see(std::string_view stored_name);
+  void see(std::string_view stored_name, const std::vector<std::uint64_t>& shape);
   // The tree of those names: `tree` itself where experts lie as published.
   ModuleTree applied_to(ModuleTree tree) const;
 
  private:
   struct Seen {
     std::set<std::uint64_t> layers;
-    std::string path;  // of the mixture in its layer: "mlp"
+    std::string path;                  // of the mixture in its layer: "mlp"
+    std::vector<std::uint64_t> shape;  // of the first stack of gates and ups
   };
   friend class LayoutChange;
   std::map<std::string, Seen, std::less<>> stacked_, apart_;  // by LayerName::before

@@ -258,7 +258,7 @@ class Holder {
 
 HeldTensors held_tensors(const OpenedModel& model, const HeldAs& as) {
   ExpertLayout layout;
-  for (const LogicalTensor& tensor : model.stored.tensors) layout.see(tensor.name);
+  for (const LogicalTensor& tensor : model.stored.tensors) layout.see(tensor.name, tensor.shape);
   const bool plainly = as.names == HeldNames::stored && as.grid.tp == 1;
   std::string why_not;
   auto described = try_describe(model.checkpoint, &why_not);

@@ -23,9 +23,10 @@ class Publisher {
     bool any = false;
     for (std::uint32_t i = 0; i < stored_->tensors.size(); ++i) {
       const LogicalTensor& tensor = stored_->tensors[i];
-      const auto name = lookup_.find(tensor.name) ? std::nullopt : layer_name(tensor.name);
+      const auto known = lookup_.find(tensor.name);
+      const auto name = known ? std::nullopt : layer_name(tensor.name);
       const std::size_t before = made_.size();
-      const bool taken = name && take(i, *name);
+      const bool taken = known ? turn_back(i, *known->spec) : name && take(i, *name);
       any |= taken;
       if (!taken) result.tensors.push_back(tensor);
       for (std::size_t made = before; made < made_.size(); ++made)
@@ -60,6 +61,18 @@ class Publisher {
       return keys != places_.end() && join_latent(keys->second, place, name, false);
     }
     return false;
+  }
+
+  bool turn_back(std::uint32_t place, const TensorSpec& spec) {
+    const std::vector<std::uint64_t>& is = at(place).shape;
+    const bool turned = spec.either_way && is.size() == 3 && is != spec.shape && is[0] == spec.shape[0] &&
+                        is[1] == spec.shape[2] && is[2] == spec.shape[1];
+    if (!turned) return false;
+    DerivedTensor made{.name = at(place).name, .shape = spec.shape};
+    for (std::uint64_t expert = 0; expert < is[0]; ++expert)
+      made.pieces.push_back({place, expert * is[1], is[1], true});
+    add(std::move(made));
+    return true;
   }
 
   // The matrix of that role in the layer: of one expert, or of the layer as a whole.

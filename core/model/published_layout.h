@@ -1,6 +1,7 @@
 // Checkpoints that hold a known model under other names, brought back to those of the architecture:
 //
 //   transformers 5, saved as it computes   …mlp.experts.gate_up_proj [experts, gate and up, in], .down_proj
+//   transformers 5, Qwen3-VL's mixtures    …mlp.experts.gate_up_proj [experts, out, in] for [experts, in, out]
 //   MLX                                    …mlp.switch_mlp.gate_proj.weight [experts, out, in] and its kin
 //   MLX, latent attention                  …self_attn.embed_q.weight [heads, rank, nope], unembed_out.weight
 //

@@ -83,6 +83,7 @@ class Reconciler {
     check_plain_ones();
     check_quantization_config();
     check_mtp();
+    check_turned_stacks();
     for (Finding& finding : layers_.findings()) findings_.add(std::move(finding));
     write_lines();
     result_.findings = findings_.take();
@@ -407,16 +408,34 @@ class Reconciler {
   bool towers_absent() const { return !tree_.towers.empty() && result_.towers.tensors == 0; }
   bool mtp_absent() const { return !tree_.mtp.empty() && result_.mtp.tensors == 0; }
 
+  PredictionClaim prediction_claim() const {
+    PredictionClaim claim = {.key = prediction_key(config_)};
+    for (const Module& module : tree_.mtp)
+      if (module.repeat.over == Repeat::Over::layers) claim.layers += module.repeat.indices.size();
+    return claim;
+  }
+
   void check_mtp() {
     if (!mtp_absent() || !result_.complete()) return;
-    findings_.add({Severity::warning,
-                   "model.mtp_absent",
-                   "config.json promises a multi-token prediction layer (num_nextn_predict_layers), and no "
-                   "tensor of it is here: speculative decoding with it will fail",
-                   "config.json",
-                   {},
-                   {},
-                   "take the full checkpoint, or set num_nextn_predict_layers to 0"});
+    findings_.add(prediction_absent(config_));
+  }
+
+  // Which transformers 5 takes either way, and no engine does.
+  void check_turned_stacks() {
+    bool turned = false;
+    for_each_spec(tree_, [&](const TensorSpec& spec, const Occurrence&) {
+      turned = turned || (spec.either_way && !spec.input_major);
+    });
+    if (!turned) return;
+    findings_.add(
+        {Severity::warning,
+         "model.experts_turned",
+         fmt::format("stacks of experts lie [experts, outputs, inputs], as transformers 5 saves them, where "
+                     "releases have [experts, inputs, outputs]: vLLM and transformers 4 cannot load them"),
+         {},
+         {},
+         {},
+         "assay convert --to bf16 turns them back"});
   }
 
   void write_lines() {
@@ -448,7 +467,7 @@ class Reconciler {
   const ModelConfig& config_;
   const Checkpoint& checkpoint_;
   TensorLookup lookup_;
-  LayerFaults layers_{{tree_.layers},
+  LayerFaults layers_{{.layers = tree_.layers, .prediction = prediction_claim()},
                       [this](const std::string& name) { return lookup_.find(name).has_value(); }};
   Reconciliation result_;
   FindingCollector findings_;

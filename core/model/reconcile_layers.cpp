@@ -32,11 +32,15 @@ bool LayerFaults::take_beyond(std::string_view name) {
       continue;
     }
     if (*number < claim_.layers) return false;
+    if (is_of_prediction(std::string_view(weight).substr(end))) {
+      predicting_.insert(*number);
+      ++beyond_[*number];
+      return true;
+    }
     // The first number is the layer's; the kinds of layers at both ends are tried.
     for (const std::uint64_t other : {claim_.layers - 1, std::uint64_t{0}}) {
       if (!is_known_(weight.substr(0, begin) + std::to_string(other) + weight.substr(end))) continue;
-      beyond_.insert(*number);
-      ++beyond_tensors_;
+      ++beyond_[*number];
       return true;
     }
     return false;
@@ -46,12 +50,24 @@ bool LayerFaults::take_beyond(std::string_view name) {
 
 Findings LayerFaults::findings() const {
   Findings found;
-  if (!beyond_.empty())
+  std::set<std::uint64_t> more;
+  std::uint64_t tensors = 0, of_prediction = 0;
+  for (const auto& [layer, count] : beyond_) {
+    if (predicting_.contains(layer)) {
+      of_prediction += count;
+    } else {
+      more.insert(layer);
+      tensors += count;
+    }
+  }
+  if (!predicting_.empty())
+    found.push_back(prediction_undeclared(claim_.prediction, predicting_, of_prediction));
+  if (!more.empty())
     found.push_back({Severity::error,
                      "model.layers_more",
                      fmt::format("{} has {} layers, and {} tensors of layers {} are here: a model loaded by "
                                  "it lacks them",
-                                 claim_.who, claim_.layers, beyond_tensors_, ranges(beyond_)),
+                                 claim_.who, claim_.layers, tensors, ranges(more)),
                      {},
                      {},
                      {},

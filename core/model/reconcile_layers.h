@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "core/formats/checkpoint.h"
+#include "core/model/reconcile_prediction.h"
 #include "core/system/finding.h"
 
 namespace assay {
@@ -19,22 +21,25 @@ class LayerFaults {
   struct Claim {
     std::uint64_t layers = 0;
     std::string who = "the config", key = "num_hidden_layers";
+    PredictionClaim prediction = {};
   };
   LayerFaults(Claim claim, std::function<bool(const std::string& name)> is_known)
       : claim_(std::move(claim)), is_known_(std::move(is_known)) {}
 
-  // Notes a tensor that would be known were it of a layer the config has: of layer 7 where it says 4.
+  // Notes a tensor that would be known were it of a layer the config has: of layer 7 where it says 4; or that only a
+  // layer for prediction has.
   bool take_beyond(std::string_view name);
   // Notes a tensor of a layer of which no file holds anything.
   void take_absent(std::uint64_t layer) { absent_.insert(layer), ++absent_tensors_; }
 
-  Findings findings() const;  // model.layers_more, model.layers_missing
+  Findings findings() const;  // model.layers_more, model.mtp_undeclared, model.layers_missing
 
  private:
   const Claim claim_;
   const std::function<bool(const std::string&)> is_known_;
-  std::set<std::uint64_t> beyond_, absent_;
-  std::uint64_t beyond_tensors_ = 0, absent_tensors_ = 0;
+  std::map<std::uint64_t, std::uint64_t> beyond_;  // tensors of each layer
+  std::set<std::uint64_t> predicting_, absent_;
+  std::uint64_t absent_tensors_ = 0;
 };
 
 // "4", "4 to 7", "4, 6 to 9".

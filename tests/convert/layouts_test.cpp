@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/convert/convert_support.h"
+#include "tests/support/made_families.h"
 #include "tests/support/paths.h"
 
 namespace assay {
@@ -91,6 +92,44 @@ TEST(Layouts, StackedExpertsAreEqualToThoseApart) {
     EXPECT_NE(result.out.find("DIFFERENT: 1 of"), std::string::npos) << result.out;
     EXPECT_NE(result.out.find("down_proj.weight: element"), std::string::npos) << result.out;
   }
+}
+
+// [experts, a, b] as [experts, b, a], of two bytes a value.
+Made turned(const Made& stack) {
+  const std::uint64_t rows = stack.shape[1], columns = stack.shape[2];
+  Made made{stack.name, stack.type, {stack.shape[0], columns, rows}, std::string(stack.bytes.size(), '\0')};
+  const std::size_t width = storage_bytes(stack.type, 1).value();
+  for (std::uint64_t expert = 0; expert < stack.shape[0]; ++expert)
+    for (std::uint64_t r = 0; r < rows; ++r)
+      for (std::uint64_t c = 0; c < columns; ++c) {
+        const std::uint64_t base = expert * rows * columns;
+        made.bytes.replace((base + c * rows + r) * width, width, stack.bytes,
+                           (base + r * columns + c) * width, width);
+      }
+  return made;
+}
+
+// Qwen3-VL's mixtures have stacks that transformers 5 saves turned: whatever is made of them is as published.
+TEST(Layouts, TurnedStacksAreTurnedBack) {
+  const TempDir dir;
+  test::make_family_model("qwen3_vl_moe", dir / "published");
+  std::vector<Made> tensors;
+  std::size_t stacks = 0;
+  for (const auto& [name, tensor] : tensors_of(dir / "published")) {
+    const bool is_stack = name.find(".experts.") != std::string::npos;
+    tensors.push_back(is_stack ? turned(tensor) : tensor);
+    stacks += is_stack ? 1 : 0;
+  }
+  ASSERT_GE(stacks, 2u);
+  test::write_checkpoint(dir / "turned", tensors, test::read_file(dir / "published/config.json"));
+  expect_ok(assay({"convert", "--equal", dir / "turned", dir / "published"}));
+  expect_ok(assay({"convert", dir / "published", dir / "whole", "--to", "bf16"}));
+  expect_ok(assay({"convert", dir / "turned", dir / "back", "--to", "bf16"}));
+  test::expect_same_tensors(dir / "whole", dir / "back");
+  expect_ok(assay({"check", dir / "turned"}));
+  tensors.back().bytes[5] = static_cast<char>(tensors.back().bytes[5] ^ 0x40);
+  test::write_checkpoint(dir / "turned", tensors, test::read_file(dir / "published/config.json"));
+  EXPECT_EQ(assay({"convert", "--equal", dir / "turned", dir / "published"}).exit_code, 1);
 }
 
 TEST(Layouts, StackedExpertsAreQuantizedUnderThePublishedNames) {

@@ -145,6 +145,36 @@ TEST(ExpertLayout, TensorsOfTransformers5TakeThePublishedNames) {
   }
 }
 
+// Qwen3-VL's mixtures are published [experts, inputs, outputs]; transformers 5.24 loads and saves them turned.
+TEST(ExpertLayout, StacksThatTransformers5TurnedAreTheModel) {
+  const ModelConfig config = config_of(
+      R"({"architectures": ["Qwen3VLMoeForConditionalGeneration"], "model_type": "qwen3_vl_moe",
+          "vision_config": {"depth": 1, "hidden_size": 32, "intermediate_size": 48, "num_heads": 2, "patch_size": 2,
+                            "out_hidden_size": 64, "num_position_embeddings": 16, "deepstack_visual_indexes": [0]},
+          "text_config": {"model_type": "qwen3_vl_moe_text", "vocab_size": 128, "hidden_size": 64,
+                          "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+                          "intermediate_size": 96, "moe_intermediate_size": 24, "num_experts": 4,
+                          "num_experts_per_tok": 2, "tie_word_embeddings": false}})");
+  const auto stacks = [&](bool turned, std::vector<StoredTensor> tensors) {
+    for (const std::string layer : {"0", "1"}) {
+      const std::string experts = "model.language_model.layers." + layer + ".mlp.experts.";
+      tensors.push_back({experts + "gate_up_proj", kType, {4, turned ? 48U : 64U, turned ? 64U : 48U}});
+      tensors.push_back({experts + "down_proj", kType, {4, turned ? 64U : 24U, turned ? 24U : 64U}});
+    }
+    return tensors;
+  };
+  const auto others = beside_experts(describe(config));
+  expect_whole(config, stacks(false, others));
+  const Answer turned = ask(config, stacks(true, others));
+  ASSERT_EQ(turned.reconciled.findings.size(), 1u) << turned.reconciled.findings[1].message;
+  EXPECT_EQ(turned.reconciled.findings[0].code, "model.experts_turned");
+  EXPECT_EQ(turned.reconciled.difference, 0);
+  EXPECT_EQ(turned.totals.total, count(describe(config)).total);
+  auto mixed = stacks(true, others);
+  mixed.back().shape = {4, 24, 64};
+  EXPECT_EQ(ask(config, mixed).reconciled.misshapen_tensors, 1u);
+}
+
 // What is wrong with a stack is said once, of the stack.
 TEST(ExpertLayout, FaultsOfAStackAreFew) {
   const ModelConfig config = config_of(kMixtral);

@@ -409,6 +409,19 @@ TEST(Reconcile, ALayerThatIsThereInPartIsNot) {
   EXPECT_EQ(with_code(r, "model.layers_missing"), nullptr);
 }
 
+// DeepSeek's names for what predicts, behind the layers that a config counts.
+TEST(Reconcile, LayersForPredictionThatNobodyPromisedAreOneFinding) {
+  std::vector<StoredTensor> tensors = small_tensors();
+  tensors.push_back({"model.layers.2.eh_proj.weight", ElementType::BF16, {256, 512}});
+  tensors.push_back({"model.layers.2.embed_tokens.weight", ElementType::BF16, {1000, 256}});
+  tensors.push_back({"model.layers.2.mlp.up_proj.weight", ElementType::BF16, {512, 256}});
+  const Reconciliation r = reconciled(small_llama(), make_checkpoint(tensors));
+  ASSERT_EQ(r.findings.size(), 1u);
+  EXPECT_EQ(r.findings[0].code, "model.mtp_undeclared");
+  EXPECT_TRUE(r.findings[0].message.starts_with("3 tensors of layers 2 are here")) << r.findings[0].message;
+  EXPECT_EQ(r.findings[0].remedy, "set num_nextn_predict_layers to 1");
+}
+
 // A tensor that other layers have is no layer too many.
 TEST(Reconcile, AStrayTensorOfALayerThereIsIsExtra) {
   std::vector<StoredTensor> tensors = small_tensors();

@@ -90,7 +90,7 @@ void describe_qwen3_vl_moe(ConfigReader& config, ModuleTree& tree) {
   Mixture m{d.hidden,
             read_experts(config, tree, "num_experts|num_local_experts", 60, "num_experts_per_tok", 4),
             config.size("moe_intermediate_size", 1408)};
-  m.stacks = Mixture::Stacks::input_major;
+  m.stacks = Mixture::Stacks::either_way;
   const auto is_sparse = qwen_sparse_layers(config);
   const auto groups = group_layers(
       "model.language_model.layers.{layer}", d.layers,

@@ -28,9 +28,9 @@ std::optional<bool> optional_bool(const ParsedJson& object, std::string_view key
 }
 
 // A string, or a list of named templates.
-std::vector<NamedTemplate> named_templates(const ParsedJson& value) {
-  constexpr const char* kSource = "tokenizer_config.json: chat_template";
-  if (value.is_string()) return {{"default", value.get<std::string>(), kSource}};
+std::vector<NamedTemplate> named_templates(const ParsedJson& value, const std::string& file) {
+  const std::string source = file + ": chat_template";
+  if (value.is_string()) return {{"default", value.get<std::string>(), source}};
   std::vector<NamedTemplate> all;
   if (!value.is_array()) return all;
   for (const ParsedJson& each : value) {
@@ -38,7 +38,7 @@ std::vector<NamedTemplate> named_templates(const ParsedJson& value) {
     const ParsedJson& text = member(each, "template");
     if (name.is_string() && text.is_string())
       all.push_back({name.get<std::string>(), text.get<std::string>(),
-                     std::string(kSource) + " '" + name.get<std::string>() + "'"});
+                     source + " '" + name.get<std::string>() + "'"});
   }
   return all;
 }
@@ -90,7 +90,7 @@ void read_tokenizer_config(const fs::path& path, TokenizerNeighbours& neighbours
   neighbours.add_bos = optional_bool(config, "add_bos_token");
   neighbours.add_eos = optional_bool(config, "add_eos_token");
   neighbours.add_prefix_space = optional_bool(config, "add_prefix_space").value_or(false);
-  neighbours.chat_templates = named_templates(member(config, "chat_template"));
+  neighbours.chat_templates = named_templates(member(config, "chat_template"), "tokenizer_config.json");
   neighbours.template_tokens = tokens_for_templates(config);
   const ParsedJson& decoder = member(config, "added_tokens_decoder");
   if (!decoder.is_object()) return;
@@ -154,6 +154,11 @@ TokenizerNeighbours read_neighbours(const fs::path& folder) {
     neighbours.model_type = string_member(config, "model_type", "", folder / "config.json");
   }
   read_template_files(folder, neighbours);
+  // Of processors, which models that see had before chat_template.jinja; what reads text alone does not look there.
+  if (neighbours.chat_templates.empty() && present("chat_template.json")) {
+    const ParsedJson file = read_json(folder / "chat_template.json", {.duplicate_keys = true});
+    neighbours.chat_templates = named_templates(member(file, "chat_template"), "chat_template.json");
+  }
   return neighbours;
 }
 

@@ -1,5 +1,5 @@
 // What lies beside a vocabulary and says how it is meant: tokenizer_config.json, generation_config.json,
-// config.json, added_tokens.json, chat_template.jinja.
+// config.json, added_tokens.json, chat_template.jinja, chat_template.json.
 #pragma once
 
 #include <filesystem>

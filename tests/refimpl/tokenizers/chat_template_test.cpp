@@ -135,7 +135,11 @@ TEST(ChatTemplate, IsChosenByNameFileOrTools) {
   EXPECT_EQ(again->chat_templates()[1].name, "rag");
   fs::remove(folder / "chat_template.jinja");
   fs::remove_all(folder / "additional_chat_templates");
+  test::write_file(folder / "chat_template.json", R"({"chat_template": "P"})");
+  EXPECT_EQ(load_tokenizer(folder.path())->chat_template(), "D{{ bos_token }}{{ image_token }}");
   test::write_file(folder / "tokenizer_config.json", "{}");
+  EXPECT_EQ(load_tokenizer(folder.path())->chat_template(), "P");
+  test::write_file(folder / "chat_template.json", "{}");
   EXPECT_THROW(ChatTemplate::of(*load_tokenizer(folder.path()), "", false), Error);
 }
 

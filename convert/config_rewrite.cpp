@@ -2,6 +2,7 @@
 
 #include "convert/mtp.h"
 #include "core/formats/json.h"
+#include "core/formats/mistral_params.h"
 #include "core/model/nested_config.h"
 #include "core/system/error.h"
 #include "core/system/report.h"
@@ -74,16 +75,19 @@ RewrittenConfig rewrite_config(const ConversionPlan& plan, const ConvertOptions&
   if (!checked.is_object()) throw Error::input("is not a JSON object").in(path);
   Json config = Json::parse(text);
   const Spec& spec = plan.spec;
+  RewrittenConfig made;
+  const bool is_mistrals = config_of_mistral_params(checked).has_value();
+  if (is_mistrals) made.name = "params.json";
+  if (is_mistrals && spec.kind != Spec::Kind::keep) config.erase("quantization");
   for (Json* level : levels_of(config)) {
     if (spec.kind != Spec::Kind::keep) set_quantization(*level, spec);
     if (spec.kind == Spec::Kind::cast) set_dtype(*level, spec.type);
   }
   if (options.mtp == Mtp::drop) drop_mtp_from_config(config);
-  RewrittenConfig made;
   if (spec.encoder) {
     const IgnoredModules ignored = ignored_modules(plan);
     const Json said = spec.encoder->quantization_config(ignored);
-    if (!said.is_null()) config["quantization_config"] = said;
+    if (!said.is_null()) config[is_mistrals ? "quantization" : "quantization_config"] = said;
     for (const auto& [name, document] : spec.encoder->files_beside(ignored))
       made.beside.emplace_back(name, dump_json(document) + "\n");
     made.note = spec.encoder->note();

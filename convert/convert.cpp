@@ -252,7 +252,7 @@ class Conversion {
     if (!plan_.gguf && !plan_.checkpoint.config.empty()) {
       const RewrittenConfig config = rewrite_config(plan_, options_);
       result_.note = config.note;
-      write_text(below + "config.json", config.text);
+      write_text(below + config.name, config.text);
       for (const auto& [name, text] : config.beside) write_text(below + name, text);
     }
     if (!map.empty()) {

@@ -81,7 +81,8 @@ bool is_finished_folder(const ConversionPlan& plan, const ConvertOptions& option
   auto texts = plan.texts;
   if (!plan.gguf && !plan.checkpoint.config.empty()) {
     const std::string below = plan.ranks ? rank_folder(0, plan.ranks->grid().tp) + '/' : "";
-    texts.emplace_back(below + "config.json", rewrite_config(plan, options).text);
+    RewrittenConfig config = rewrite_config(plan, options);
+    texts.emplace_back(below + config.name, std::move(config.text));
   }
   for (const auto& [name, text] : texts) {
     const Digest planned = digest_of(DigestKind::sha256, std::as_bytes(std::span(text)));

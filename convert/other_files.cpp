@@ -20,6 +20,9 @@ bool is_left_behind(const std::string& name, const ConversionPlan& plan) {
                                                                 ".sha256",      ".onnx"};
   // A golden record (assay check) tells what the source is, not what becomes of it.
   if (name == "config.json" || name == kManifest || name == "assay-golden.json") return true;
+  // Mistral's own description is written anew with the weights that it describes; of others it says what engines would go by
+  // before config.json.
+  if (name == "params.json") return !plan.checkpoint.config.empty();
   const bool stays_quantized = plan.spec.kind == Spec::Kind::keep || plan.spec.kind == Spec::Kind::reblock;
   for (const std::string_view quantizer :
        {"hf_quant_config.json", "quantize_config.json", "quant_config.json"})

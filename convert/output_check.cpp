@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/formats/json.h"
+#include "core/formats/mistral_params.h"
 #include "core/model/expert_layout.h"
 #include "core/model/reconcile.h"
 #include "core/system/error.h"
@@ -22,7 +23,9 @@ std::optional<Described> describe_text(const std::string& text, const fs::path& 
   try {
     JsonLimits limits;
     limits.duplicate_keys = true;  // as ModelConfig::read has it
-    ModelConfig config = ModelConfig::from_json(parse_json(text, source, limits), source);
+    ParsedJson document = parse_json(text, source, limits);
+    if (auto mistrals = config_of_mistral_params(document)) document = std::move(*mistrals);
+    ModelConfig config = ModelConfig::from_json(std::move(document), source);
     ModuleTree tree = describe(config);
     return Described{std::move(config), std::move(tree)};
   } catch (const Error& error) {

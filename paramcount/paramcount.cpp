@@ -6,9 +6,9 @@
 
 #include "core/formats/gguf.h"
 #include "core/formats/mistral_params.h"
+#include "core/model/class_and_type.h"
 #include "core/model/derive_tree.h"
 #include "core/model/expert_layout.h"
-#include "core/model/families/class_and_type.h"
 #include "core/model/gguf_rules.h"
 #include "core/model/open_model.h"
 #include "core/system/error.h"

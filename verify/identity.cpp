@@ -4,8 +4,9 @@
 #include <numeric>
 
 #include "core/formats/checkpoint.h"
+#include "core/formats/mistral_params.h"
+#include "core/model/class_and_type.h"
 #include "core/model/expert_layout.h"
-#include "core/model/families/class_and_type.h"
 #include "core/model/reconcile.h"
 #include "core/system/error.h"
 #include "core/system/memory_pages.h"
@@ -75,12 +76,12 @@ Findings compare(const fs::path& config_file, const Checkpoint& checkpoint) {
 Findings check_identity(Structure& structure, const fs::path& root) {
   Findings all;
   for (auto& [folder, weights] : structure.folders) {
-    const fs::path config_file = root / folder / "config.json";
-    std::error_code ignored;
-    if (!fs::is_regular_file(config_file, ignored)) continue;
+    if (model_description_in(root / folder).empty()) continue;
     Checkpoint checkpoint = lend(folder, structure, root);
     if (checkpoint.tensors.empty()) continue;
-    checkpoint.config = config_file;
+    std::vector<std::string> names;
+    for (const CheckpointFile& file : checkpoint.files) names.push_back(file.name);
+    const fs::path config_file = checkpoint.config = description_of_weights(root / folder, names);
     checkpoint.index = std::move(weights.index);
     try {
       for (Finding& finding : compare(config_file, checkpoint)) {
@@ -93,7 +94,7 @@ Findings check_identity(Structure& structure, const fs::path& root) {
       all.push_back({.severity = Severity::note,
                      .code = "model.not_compared",
                      .message = "tensors were not compared with it: " + error.message(),
-                     .file = folder + "config.json"});
+                     .file = folder + config_file.filename().string()});
     }
     weights.index = std::move(checkpoint.index);
     give_back(folder, std::move(checkpoint), structure);

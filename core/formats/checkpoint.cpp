@@ -173,7 +173,7 @@ Checkpoint open_checkpoint(const fs::path& path, int jobs) {
   checkpoint.container = chosen.container;
   checkpoint.root = chosen.root;
   checkpoint.findings = std::move(chosen.findings);
-  checkpoint.config = model_description_in(chosen.root);
+  checkpoint.config = description_of_weights(chosen.root, chosen.names);
   check_shards(chosen, headers, checkpoint.findings);
 
   std::size_t count = 0;

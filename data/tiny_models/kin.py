@@ -852,11 +852,11 @@ TWINS = {
 }
 
 
-from . import hub_code, mistral_large3, own_code, own_code_2023, own_mixtures, published  # noqa: E402  of what stands above
+from . import hub_code, mistral_large3, mistral_native, own_code, own_code_2023, own_mixtures, published  # noqa: E402  of what stands above
 
 TWINS |= hybrids.TWINS
-FAMILIES |= own_code.FAMILIES | own_code_2023.FAMILIES | own_mixtures.FAMILIES | mistral_large3.FAMILIES | published.FAMILIES | hub_code.FAMILIES
-TWINS |= own_code.TWINS | own_code_2023.TWINS | own_mixtures.TWINS | mistral_large3.TWINS | hub_code.TWINS
+FAMILIES |= own_code.FAMILIES | own_code_2023.FAMILIES | own_mixtures.FAMILIES | mistral_large3.FAMILIES | mistral_native.FAMILIES | published.FAMILIES | hub_code.FAMILIES
+TWINS |= own_code.TWINS | own_code_2023.TWINS | own_mixtures.TWINS | mistral_large3.TWINS | mistral_native.TWINS | hub_code.TWINS
 
 
 def twin_of(config):
@@ -958,6 +958,8 @@ def recorded(model):
             of = {}
         if hasattr(model.config, "rope_head_dim"):  # K2 Horizon's lie in another order in its twin
             of = {"v": value}
+        if getattr(model.config, "heads_in_pairs", False):  # Mistral's own files: element 2i + j is j·half + i in its twin
+            of |= {name: of[name].unflatten(-1, (2, -1)).transpose(-1, -2).flatten(-2) for name in ("q", "k")}
         if module.layer_idx is None or module.layer_idx < 0:  # a block of several layers
             return result
         if kind == "diffllama":  # the second of two calls

@@ -147,7 +147,16 @@ std::unique_ptr<LanguageModel> make_phi3_small(const Weights& weights, const Mod
                      weights, options);
 }
 
+// A Llama, or a Mixtral, whose heads rotate in pairs; of what sees and hears the text alone.
+constexpr std::string_view kMistralNative[] = {"mistral_native"};
+constexpr DecoderForm kMistralNativeForm = {.gate = {.rounding = ResultRounding::float32}};
+constexpr auto kMistralNativeUsed = kin_keys(
+    {"rms_norm_eps", "num_key_value_heads", "head_dim", "sliding_window", "layer_types", "num_local_experts",
+     "num_experts_per_tok", "rope_parameters.llama_4_scaling_beta", "rope_parameters.llama_4_scaling_floor"});
+constexpr std::string_view kMistralNativeIdle[] = {"vision_config", "audio_config"};
+
 constexpr ModelRule kHubRules[] = {
+    {kMistralNative, {}, {kMistralNativeUsed, kMistralNativeIdle}, make_kin<kMistralNativeForm>},
     {kBagel, {}, {kBagelUsed, kBagelIdle, kBagelFixed}, make_kin<kBagelForm>},
     {kMotif, {}, {kMotifUsed, kMotifIdle, kMotifFixed}, make_motif},
     {kJais, {}, {kJaisUsed, kJaisIdle, kJaisFixed}, make_kin<kJaisForm>},

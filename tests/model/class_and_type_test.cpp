@@ -1,5 +1,5 @@
 // Configs whose class and type are of two families, and the many whose are not.
-#include "core/model/families/class_and_type.h"
+#include "core/model/class_and_type.h"
 
 #include <gtest/gtest.h>
 

@@ -20,7 +20,9 @@ constexpr const char* kLarge3 =
   "moe": {"expert_parallel": 1, "route_every_n": 1, "first_k_dense_replace": 3, "num_experts": 128,
     "num_experts_per_tok": 4, "num_expert_groups": 1, "num_expert_groups_per_tok": 1, "routed_scale": 1.0,
     "expert_hidden_dim": 4096, "num_shared_experts": 1},
-  "vision_encoder": {"hidden_size": 1664}})";
+  "vision_encoder": {"hidden_size": 1664, "num_channels": 3, "image_size": 1540, "patch_size": 14,
+    "intermediate_size": 8192, "num_hidden_layers": 48, "num_attention_heads": 16, "spatial_merge_size": 2,
+    "mm_projector_id": "patch_merge", "add_pre_mm_projector_layer_norm": true, "adapter_bias": false}})";
 
 ModelConfig written_as(test::TempDir& place, const std::string& text) {
   test::write_file(place.path() / "params.json", text);
@@ -38,6 +40,7 @@ TEST(MistralParams, DescribeLarge3) {
   //   + 3·3·7168·16384 + 58·(128·7168 + 129·3·7168·4096)
   EXPECT_EQ(totals.total, 673'421'089'792u);
   EXPECT_NEAR(static_cast<double>(totals.active), 39e9, 1e9);
+  EXPECT_NEAR(static_cast<double>(totals.towers), 2.5e9, 0.1e9);  // the card's encoder of images
   const TensorLookup lookup(tree);
   using Shape = std::vector<std::uint64_t>;
   const std::vector<std::pair<std::string, Shape>> named = {
@@ -102,12 +105,99 @@ TEST(MistralParams, EveryKeyIsTakenOver) {
   EXPECT_EQ(*config, expected);
 }
 
-// Llama's own, Mistral 7B's: other names of tensors, which are derived from headers.
+// Mistral-7B-Instruct-v0.3, put down from what is told of it; the hub's total is of the same weights under other names.
+constexpr const char* kParamsOf7B =
+    R"({"dim": 4096, "n_layers": 32, "head_dim": 128, "hidden_dim": 14336, "n_heads": 32,
+  "n_kv_heads": 8, "rope_theta": 1000000.0, "norm_eps": 1e-05, "vocab_size": 32768})";
+constexpr const char* kMixtralParams =
+    R"({"dim": 4096, "n_layers": 32, "head_dim": 128, "hidden_dim": 14336, "n_heads": 32,
+  "n_kv_heads": 8, "rope_theta": 1000000.0, "norm_eps": 1e-05, "vocab_size": 32000,
+  "moe": {"num_experts_per_tok": 2, "num_experts": 8}})";
+// With the sizes of Voxtral-Mini-3B-2507 transformers' class has 4,676,271,104, with Whisper's 1500 × 1280 sines, which
+// Mistral's own files do not hold.
+constexpr const char* kVoxtralParams =
+    R"({"dim": 3072, "n_layers": 30, "head_dim": 128, "hidden_dim": 8192, "n_heads": 32,
+  "n_kv_heads": 8, "rope_theta": 100000000.0, "norm_eps": 1e-05, "vocab_size": 131072, "tied_embeddings": false,
+  "multimodal": {"whisper_model_args": {"encoder_args": {"audio_encoding_args": {"sampling_rate": 16000,
+    "num_mel_bins": 128, "hop_length": 160, "window_size": 400}, "dim": 1280, "n_layers": 32, "head_dim": 64,
+    "hidden_dim": 5120, "n_heads": 20, "vocab_size": 51866, "max_source_positions": 1500},
+    "downsample_args": {"downsample_factor": 4}}}})";
+
+TEST(MistralParams, DescribeWhatTheHubHasUnderOtherNames) {
+  test::TempDir place;
+  EXPECT_EQ(count(describe(written_as(place, kParamsOf7B))).total, 7'248'023'552u);
+  const Totals mixtral = count(describe(written_as(place, kMixtralParams)));
+  EXPECT_EQ(mixtral.total, 46'702'792'704u);
+  EXPECT_EQ(mixtral.active, 12'879'925'248u);
+  const ModuleTree voxtral = describe(written_as(place, kVoxtralParams));
+  EXPECT_EQ(count(voxtral).total + count(voxtral).towers, 4'676'271'104u - 1500 * 1280);
+  EXPECT_TRUE(TensorLookup(voxtral).find("mm_whisper_embeddings.tok_embeddings.weight").has_value());
+  EXPECT_TRUE(TensorLookup(voxtral)
+                  .find("mm_whisper_embeddings.whisper_encoder.transformer.layers.31.attention.wv.bias")
+                  .has_value());
+}
+
+// A window, or windows that the layers take turns with.
+TEST(MistralParams, WindowsAreOfAllLayersOrInTurn) {
+  const auto with = [](const std::string& windows) {
+    std::string text = kParamsOf7B;
+    text.insert(1, "\"sliding_window\": " + windows + ", ");
+    return ParsedJson::parse(text);
+  };
+  const auto all = config_of_mistral_params(with("4096")),
+             turns = config_of_mistral_params(with("[null, 512]"));
+  ASSERT_TRUE(all && turns);
+  EXPECT_EQ((*all)["sliding_window"], 4096);
+  EXPECT_FALSE(all->contains("layer_types"));
+  EXPECT_EQ((*turns)["sliding_window"], 512);
+  ASSERT_EQ((*turns)["layer_types"].size(), 32u);
+  EXPECT_EQ((*turns)["layer_types"][30], "full_attention");
+  EXPECT_EQ((*turns)["layer_types"][31], "sliding_attention");
+  test::TempDir place;
+  for (const char* odd : {"[1, 2]", "[null, 5, 5]", "\"wide\""}) {
+    const ModelConfig config = written_as(place, with(odd).dump());
+    EXPECT_THROW(describe(config), Error) << odd;
+  }
+}
+
+// The weights are theirs whose names they have.
+TEST(MistralParams, AreOfConsolidatedWeights) {
+  test::TempDir place;
+  test::write_file(place.path() / "params.json", kParamsOf7B);
+  test::write_file(place.path() / "config.json", "{}");
+  const auto of = [&](const std::vector<std::string>& names) {
+    return description_of_weights(place.path(), names).filename();
+  };
+  EXPECT_EQ(of({"consolidated.safetensors"}), "params.json");
+  EXPECT_EQ(of({"consolidated-00001-of-00002.safetensors", "consolidated-00002-of-00002.safetensors"}),
+            "params.json");
+  EXPECT_EQ(of({"model.safetensors"}), "config.json");
+  EXPECT_EQ(of({"consolidated.safetensors", "model.safetensors"}), "config.json");
+  EXPECT_EQ(of({}), "config.json");
+  test::write_file(place.path() / "params.json", "{}");
+  EXPECT_EQ(of({"consolidated.safetensors"}), "config.json");
+}
+
+TEST(MistralParams, WhatIsToBeComputedIsSaid) {
+  test::TempDir place;
+  std::string text = kParamsOf7B;
+  text.erase(text.find("\"rope_theta\""), 25);
+  const ModuleTree tree = describe(written_as(place, text));
+  EXPECT_FALSE(std::holds_alternative<Hyperparameters>(tree.read_hyperparameters));
+  const ModuleTree whole = describe(written_as(place, kParamsOf7B));
+  const auto* read = std::get_if<Hyperparameters>(&whole.read_hyperparameters);
+  ASSERT_NE(read, nullptr);
+  EXPECT_TRUE(read->interleaved_pairs);
+  EXPECT_EQ(read->ropes.at(0).theta, 1e6);
+}
+
 TEST(MistralParams, OfOtherModelsAreLeftAside) {
   test::TempDir place;
   for (const char* text :
        {R"({"dim": 4096, "n_layers": 32, "n_heads": 32, "vocab_size": -1})",
-        R"({"dim": 4096, "n_layers": 32, "n_heads": 32, "moe": {"num_experts": 8}})", "[]", "{"}) {
+        R"({"dim": 4096, "n_layers": 32, "n_heads": 32, "moe": {"num_experts": 8}})",
+        R"({"dim": 4096, "n_layers": 64, "vocab_size": 32768, "n_groups": 8, "model_type": "mamba"})", "[]",
+        "{"}) {
     test::write_file(place.path() / "params.json", text);
     EXPECT_EQ(model_description_in(place.path()), fs::path()) << text;
   }

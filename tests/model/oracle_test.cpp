@@ -1,5 +1,6 @@
 // Every tensor's name, shape and number of copies against what transformers builds (data/make_module_oracle.py), or the
-// code that is published with the weights (data/make_own_code_oracle.py), or MLX's (data/make_mlx_oracle.py).
+// code that is published with the weights (data/make_own_code_oracle.py), or MLX's (data/make_mlx_oracle.py), or Mistral's
+// (data/make_mistral_oracle.py).
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -129,8 +130,8 @@ std::vector<std::string> small_configs() {
   return paths;
 }
 
-// Of models whose authors' code was asked, and MLX's.
-constexpr const char *kOwnCode = "own_code_configs", *kMlx = "mlx_configs";
+// Of models whose authors' code was asked, MLX's, and Mistral's of its own files.
+constexpr const char *kOwnCode = "own_code_configs", *kMlx = "mlx_configs", *kMistral = "mistral_params";
 
 std::string config_in(const char* folder, const std::string& name) {
   return fixtures() / folder / (name + ".json");
@@ -167,13 +168,14 @@ std::string test_name(const testing::TestParamInfo<std::string>& info) {
 INSTANTIATE_TEST_SUITE_P(Small, Families, testing::ValuesIn(small_configs()), test_name);
 INSTANTIATE_TEST_SUITE_P(OwnCode, Families, testing::ValuesIn(configs_in(kOwnCode)), test_name);
 INSTANTIATE_TEST_SUITE_P(Mlx, Families, testing::ValuesIn(configs_in(kMlx)), test_name);
+INSTANTIATE_TEST_SUITE_P(Mistral, Families, testing::ValuesIn(configs_in(kMistral)), test_name);
 INSTANTIATE_TEST_SUITE_P(Published, Families, testing::ValuesIn(published_configs()), test_name);
 
 TEST(Oracle, EachHasAConfigThatIsHeldToIt) {
   EXPECT_EQ(published_configs().size(), 26U);
   for (const std::string& name : names_in(fixtures() / "modules"))
     EXPECT_TRUE(fs::exists(small_config(name)) || fs::exists(config_in(kOwnCode, name)) ||
-                fs::exists(config_in(kMlx, name)) || fs::exists(test::published_config(name)))
+                fs::exists(config_in(kMlx, name)) || fs::exists(config_in(kMistral, name)) || fs::exists(test::published_config(name)))
         << name;
 }
 

@@ -6,6 +6,6 @@
 namespace assay::families {
 
 extern const Family kBailing25, kBailing3Vl, kRingLinear, kParam2Moe, kSarvamMoe, kSarvamMla, kK2Horizon,
-    kPlamo3, kPanguUltraMoe, kPanguProMoe2, kMistralLarge3;
+    kPlamo3, kPanguUltraMoe, kPanguProMoe2, kMistralLarge3, kMistralNative;
 
 }  // namespace assay::families

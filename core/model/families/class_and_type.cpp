@@ -1,10 +1,10 @@
-#include "core/model/families/class_and_type.h"
+#include "core/model/class_and_type.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
-#include "core/formats/json.h"
 #include "core/model/families/families.h"
 
 namespace assay {

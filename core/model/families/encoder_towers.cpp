@@ -96,7 +96,7 @@ Module siglip_head(ConfigReader& vision, const SiglipClass& defaults) {
   return head;
 }
 
-Module pixtral_tower(ConfigReader& vision, std::string path) {
+Module pixtral_tower(ConfigReader& vision, std::string path, PixtralNames names) {
   const Quantity hidden = vision.size("hidden_size", 1024), patch = side_of(vision, "patch_size", 16);
   Module tower{std::move(path), "vision tower (Pixtral)", {}, {}, {}};
   Tower(tower, Part::vision)
@@ -108,6 +108,10 @@ Module pixtral_tower(ConfigReader& vision, std::string path) {
   block.o = "attention.o_proj";
   block.gate = "feed_forward.gate_proj", block.up = "feed_forward.up_proj";
   block.down = "feed_forward.down_proj";
+  if (names == PixtralNames::mistrals) {
+    block.q = "attention.wq", block.k = "attention.wk", block.v = "attention.wv", block.o = "attention.wo";
+    block.gate = "feed_forward.w1", block.up = "feed_forward.w3", block.down = "feed_forward.w2";
+  }
   block.norm_bias = block.attention_bias = block.mlp_bias = false;
   tower.children = {encoder_blocks("transformer.layers.{layer}", read_layers(vision, "num_hidden_layers", 24),
                                    block, Part::vision)};

@@ -31,7 +31,11 @@ Module siglip_tower(ConfigReader& vision, std::string path, const SiglipClass& d
 // What pools a SigLIP tower's patches where vision_use_head says so: of the models here none runs it.
 Module siglip_head(ConfigReader& vision, const SiglipClass& defaults = {});
 // PixtralVisionConfig: RMSNorms, gated MLPs, no biases.
-Module pixtral_tower(ConfigReader& vision, std::string path);
+enum class PixtralNames {
+  transformers,
+  mistrals
+};  // attention.q_proj, feed_forward.gate_proj; attention.wq, feed_forward.w1
+Module pixtral_tower(ConfigReader& vision, std::string path, PixtralNames names = PixtralNames::transformers);
 // InternVLVisionConfig, and as OpenGVLab's own code names the same tensors.
 Module internvl_tower(ConfigReader& vision, std::string path);
 // NVLM-D's attention has heads that were added so that their number divides, and are stored.

@@ -219,6 +219,7 @@ constexpr const Family* kFamilies[] = {
     &kPanguUltraMoe,
     &kPanguProMoe2,
     &kMistralLarge3,
+    &kMistralNative,
     &kVoxtralText,
     &kOcrText,
     &kPhi3V,

@@ -4,6 +4,7 @@
 
 #include "core/model/families/all_mixtures.h"
 #include "core/model/families/deepseek.h"
+#include "core/model/families/mistral_native.h"
 #include "core/model/families/soft_forward.h"
 
 namespace assay::families {
@@ -66,21 +67,18 @@ void describe_mistral_large3(ConfigReader& config, ModuleTree& tree) {
   const Mixture m = read_own_experts(config, tree, d);
   const std::uint64_t dense = config.number("first_k_dense_replace", 0),
                       every = config.size("moe_layer_freq", 1).value();
-  GatedMlp mlp{d.hidden, d.intermediate, "feed_forward"};
-  mlp.gate = "w1", mlp.up = "w3", mlp.down = "w2";
+  const GatedMlp mlp = mistral_mlp(d.hidden, d.intermediate);
   const auto is_sparse = [&](std::uint64_t i) { return i >= dense && i % every == 0; };
   const auto groups = group_layers(
       "layers.{layer}", d.layers,
       [&](std::uint64_t i) { return is_sparse(i) ? "MoE layers" : "dense layers"; },
       [&](Module& layer, std::uint64_t i) {
-        add_norm(layer, "attention_norm", d.hidden, Role::input_norm);
-        add_norm(layer, "ffn_norm", d.hidden, Role::pre_feedforward_norm);
+        add_mistral_norms(layer, d.hidden);
         layer.children = {own_attention(a), is_sparse(i) ? mixture(m) : gated_mlp(mlp)};
       });
-  add_frame(tree, d, groups, {.embedding = "tok_embeddings", .final_norm = "norm", .head = "output"});
+  add_frame(tree, d, groups, kMistralFrame);
   tree.attention.push_back(geometry(a, all_layers(d.layers)));
-  if (config.config().section("vision_config"))
-    tree.not_counted.push_back({"vision (its tensors are not described)", std::nullopt});
+  add_mistral_native_vision(config, tree, d.hidden);
 }
 
 constexpr std::string_view kLarge3Architectures[] = {"MistralLarge3ForCausalLM"};

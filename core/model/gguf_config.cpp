@@ -215,15 +215,21 @@ ModelConfig ModelConfig::from_gguf(const gguf::Header& header, const std::filesy
                                    std::span<const CheckpointTensor> stored) {
   const auto architecture = header.text("general.architecture");
   if (!architecture) throw Error::input("GGUF metadata lacks general.architecture").in(source);
+  ModelConfig config;
+  config.origin_ = Origin::gguf;
+  config.source_ = source;
+  // A LoRA bears the architecture of the model that it is for, and has nothing of its own.
+  if (header.text("general.type") == "adapter") {
+    config.architecture_ = config.model_type_ = *architecture + " adapter";
+    config.document_ = config.text_ = std::make_shared<const ParsedJson>(ParsedJson::object());
+    return config;
+  }
   const GgufSaid said(header, source, stored);
   if (const GgufFamily* family = family_of_gguf(said);
       family != nullptr && is_mirrored(*family) && !is_told_by_keys(*family)) {
     std::vector<std::string> notes;
     return from_json(mirrored_config(said, *family, notes), source);
   }
-  ModelConfig config;
-  config.origin_ = Origin::gguf;
-  config.source_ = source;
   config.architecture_ = config.model_type_ = *architecture;
   ParsedJson values = Renamer(header, *architecture, source).run(names_of(header, stored), stored);
   config.document_ = config.text_ = std::make_shared<const ParsedJson>(std::move(values));

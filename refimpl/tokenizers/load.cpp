@@ -10,6 +10,7 @@
 #include "refimpl/tokenizers/gguf_vocabulary.h"
 #include "refimpl/tokenizers/hf_tokenizer.h"
 #include "refimpl/tokenizers/sentencepiece.h"
+#include "refimpl/tokenizers/tekken.h"
 #include "refimpl/tokenizers/tiktoken.h"
 
 namespace assay {
@@ -47,9 +48,9 @@ std::vector<fs::path> files_with_extension(const fs::path& folder, std::string_v
 }
 
 fs::path tokenizer_in(const fs::path& folder) {
-  static constexpr std::array<std::string_view, 7> kNames = {
-      "tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
-      "vocab.json",     "tiktoken.model",  "qwen.tiktoken"};
+  static constexpr std::array<std::string_view, 8> kNames = {
+      "tokenizer.json", "tokenizer.model", "spiece.model",  "sentencepiece.bpe.model",
+      "vocab.json",     "tiktoken.model",  "qwen.tiktoken", "tekken.json"};
   for (const std::string_view name : kNames) {
     if (fs::is_regular_file(folder / name)) return folder / name;
   }
@@ -60,8 +61,8 @@ fs::path tokenizer_in(const fs::path& folder) {
   throw Error::input("no tokenizer in this folder")
       .in(folder)
       .remedy(
-          "it should hold tokenizer.json, tokenizer.model, vocab.json with merges.txt, a rank file or a "
-          "GGUF");
+          "it should hold tokenizer.json, tokenizer.model, vocab.json with merges.txt, tekken.json, a rank "
+          "file or a GGUF");
 }
 
 std::unique_ptr<Tokenizer> read_sentencepiece(std::string_view bytes, const TokenizerNeighbours& neighbours,
@@ -120,6 +121,8 @@ std::unique_ptr<Tokenizer> read_file(const fs::path& path, std::string_view patt
     tokenizer = load_tokenizer(gguf::read_header(File::open(path)), path);
   } else if (looks_like_ranks(std::string_view(contents).substr(0, 4096))) {
     tokenizer = read_tiktoken(contents, pattern, neighbours, path);
+  } else if (is_tekken(path)) {
+    tokenizer = read_tekken(contents, neighbours, path);
   } else if (contents.find_first_not_of(" \t\r\n") != std::string::npos &&
              contents[contents.find_first_not_of(" \t\r\n")] == '{') {
     tokenizer = read_hf_tokenizer(contents, neighbours, path);

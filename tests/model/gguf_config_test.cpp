@@ -23,6 +23,17 @@ gguf::Header header_of(const std::string& architecture,
   return header;
 }
 
+// llama.cpp's LoRAs (general.type adapter) bear the architecture of their model: nothing of it is missing from them.
+TEST(GgufConfig, AnAdapterIsNotTheModelItIsFor) {
+  gguf::Header header = header_of("llama", {}, {"blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight.lora_b"});
+  header.metadata.push_back({"general.type", gguf::ValueType::string, std::string("adapter")});
+  const ModelConfig config = ModelConfig::from_gguf(header, "lora.gguf", {});
+  EXPECT_FALSE(is_described(config));
+  EXPECT_EQ(config.architecture(), "llama adapter");
+  std::get<std::string>(header.metadata.back().value) = "model";
+  EXPECT_EQ(ModelConfig::from_gguf(header, "model.gguf", {}).architecture(), "llama");
+}
+
 // A Checkpoint keeps the tensors itself, those of all parts, and leaves the header without any.
 TEST(GgufConfig, KnowsATiedHeadByTheCheckpointsTensors) {
   const gguf::Header header = header_of("llama",

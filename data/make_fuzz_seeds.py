@@ -304,6 +304,10 @@ def tokenizer_seeds():
     ranks = "".join(f"{base64.b64encode(bytes([b])).decode()} {b}\n" for b in range(256)) + "YWI= 256\n"
     seed(3, "ranks", ranks.encode())
     seed(4, "vocab_and_merges", json.dumps(vocab).encode() + b"\n#version: 0.2\na b\nab a\n")
+    known = [{"rank": i, "token_bytes": base64.b64encode(piece).decode()} for i, piece in enumerate([b"a", b"b", b" ", b"ab", b" a"])]
+    special = [{"rank": i, "token_str": name, "is_control": i < 2} for i, name in enumerate(["<unk>", "<s>", "<x>"])]
+    config = {"pattern": r"\p{L}+|\s+(?!\S)|.", "default_vocab_size": 9, "default_num_special_tokens": 4, "version": "v11"}
+    seed(5, "tekken.json", json.dumps({"config": config, "vocab": known, "special_tokens": special}).encode())
 
 
 def npz_seeds():

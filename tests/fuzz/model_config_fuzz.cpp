@@ -1,6 +1,7 @@
-// A config.json from a stranger, described.
+// A config.json or params.json from a stranger, described.
 // link: assay_model
 #include "core/formats/json.h"
+#include "core/formats/mistral_params.h"
 #include "core/model/module_tree.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -9,7 +10,9 @@ using namespace assay;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text = fuzz::as_text(data, size);
   const auto tree = fuzz::accepted([&] {
-    return describe(ModelConfig::from_json(parse_json(text, "fuzz.json", {1 << 16, 64, true}), "fuzz.json"));
+    ParsedJson document = parse_json(text, "fuzz.json", {1 << 16, 64, true});
+    if (auto mistrals = config_of_mistral_params(document)) document = std::move(*mistrals);
+    return describe(ModelConfig::from_json(std::move(document), "fuzz.json"));
   });
   if (!tree) return 0;
 

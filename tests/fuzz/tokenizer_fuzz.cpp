@@ -6,6 +6,7 @@
 #include "refimpl/tokenizers/gguf_vocabulary.h"
 #include "refimpl/tokenizers/hf_tokenizer.h"
 #include "refimpl/tokenizers/sentencepiece.h"
+#include "refimpl/tokenizers/tekken.h"
 #include "refimpl/tokenizers/tiktoken.h"
 #include "refimpl/tokenizers/token_stream.h"
 #include "refimpl/tokenizers/unicode.h"
@@ -27,6 +28,7 @@ std::unique_ptr<Tokenizer> read(int kind, std::string_view file) {
       return read_gguf_tokenizer(gguf::parse_header(fuzz::as_bytes(file), file.size(), "fuzz.gguf"),
                                  "fuzz.gguf");
     case 3: return read_tiktoken(file, "cl100k_base", {}, "fuzz.tiktoken");
+    case 5: return read_tekken(file, {}, "tekken.json");
     default: {
       const std::size_t half = file.find('\n');
       const std::string_view merges = half == std::string_view::npos ? "" : file.substr(half + 1);
@@ -59,7 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string_view rest = fuzz::as_text(data, size).substr(2);
   const std::string_view text = rest.substr(0, std::min<std::size_t>(data[1], rest.size()));
   rest.remove_prefix(text.size());
-  const auto tokenizer = fuzz::accepted([&] { return read(data[0] % 5, rest); });
+  const auto tokenizer = fuzz::accepted([&] { return read(data[0] % 6, rest); });
   if (!tokenizer) return 0;
   check(**tokenizer, text, {true, true});
   check(**tokenizer, text, {false, false});

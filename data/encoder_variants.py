@@ -234,6 +234,34 @@ def make_encoders(draw, flags):
         return {"max_encoder_position_embeddings": draw.randint(9, 60), "max_decoder_position_embeddings": draw.randint(9, 60),
                 "attention_window": 2}
 
+    # What sees and writes.
+
+    def w2v_bert():
+        config = half(vocab_size=draw.randint(20, 60), feature_projection_input_dim=draw.randint(5, 40))
+        config.update(conv_depthwise_kernel_size=draw.choice([3, 5, 7]), classifier_proj_size=draw.randint(5, 40))
+        config.update(left_max_position_embeddings=draw.randint(2, 9), right_max_position_embeddings=draw.randint(2, 9))
+        config["position_embeddings_type"] = draw.choice(["relative_key", "relative", "rotary", None])
+        return flags(config, "use_weighted_layer_sum")
+
+    def blip():
+        text = half(vocab_size=draw.randint(50, 300), max_position_embeddings=draw.randint(9, 60), bos_token_id=1, sep_token_id=2)
+        patch = draw.randint(2, 5)
+        vision = half(patch_size=patch, image_size=patch * draw.randint(2, 6))
+        text["encoder_hidden_size"] = vision["hidden_size"]
+        architecture = draw.choice(["BlipForConditionalGeneration", "BlipForQuestionAnswering"])
+        return {"text_config": text, "vision_config": vision, "architectures": [architecture]}
+
+    def trocr():
+        heads = draw.choice([1, 2, 4])
+        decoder = {"model_type": "trocr", "vocab_size": draw.randint(50, 300), "d_model": heads * 4 * draw.randint(1, 4)}
+        decoder.update(decoder_layers=draw.randint(1, 4), decoder_attention_heads=heads, decoder_ffn_dim=draw.randint(5, 60))
+        decoder.update(max_position_embeddings=draw.randint(9, 60), tie_word_embeddings=True)
+        decoder = flags(decoder, "use_learned_position_embeddings", "layernorm_embedding")
+        encoder = {**vit(), "model_type": draw.choice(["vit", "deit"])}
+        if chance():
+            decoder["cross_attention_hidden_size"] = encoder["hidden_size"]
+        return {"encoder": encoder, "decoder": {**decoder, "is_decoder": True, "add_cross_attention": True}, "is_encoder_decoder": True}
+
     answers, sequences = "ForQuestionAnswering", "ForSequenceClassification"
     every_head = ["ForCTC", "ForSequenceClassification", "ForAudioFrameClassification"]
     return {
@@ -272,6 +300,9 @@ def make_encoders(draw, flags):
         "wav2vec2": ("Wav2Vec2Model", sound("Wav2Vec2", [*every_head, "ForPreTraining"], more=wav2vec2)),
         "hubert": ("HubertModel", sound("Hubert", every_head[:2], "feat_proj_layer_norm")),
         "wavlm": ("WavLMModel", sound("WavLM", every_head, more=positive(num_buckets=(4, 40)))),
+        "wav2vec2-bert": ("Wav2Vec2BertModel", classified("Wav2Vec2Bert", every_head, w2v_bert)),
+        "blip": ("BlipForConditionalGeneration", blip),
+        "vision-encoder-decoder": ("VisionEncoderDecoderModel", trocr),
         "bert": ("BertModel", encoder("Bert", "mstqcnp")),
         "roberta": ("RobertaModel", encoder("Roberta", "mstqcl")),
         "xlm-roberta": ("XLMRobertaModel", encoder("XLMRoberta", "stqc")),

@@ -16,6 +16,8 @@ extern const Family kNomicBert, kGte, kJinaV3, kEurobert;
 extern const Family kClip, kSiglip, kSiglip2Pair, kClipText, kClipVision, kSiglipVision, kImageClasses;
 extern const Family kVit, kDeit, kDino2, kDino2Registers, kDino3, kSpectrogram;
 extern const Family kWav2vec2, kHubert, kWavlm;
+// w2v_bert.cpp, captioners.cpp
+extern const Family kW2vBert, kBlip, kTrocr;
 // t5_kin.cpp, encoder_decoders.cpp
 extern const Family kLongT5, kSwitch, kNllbMoe, kLed, kBigbirdPegasus, kPegasusX;
 // cogvlm.cpp

@@ -62,6 +62,8 @@ Module tables_beside(ConfigReader& config, const Decoder& d, const EncoderKin& k
   return tables;
 }
 
+}  // namespace
+
 Module encoder_layer(const Decoder& d, const EncoderKin& kin, const std::string& prefix) {
   HeadAttention a = kin.attend;
   a.hidden = d.hidden, a.heads = d.heads, a.kv_heads = d.kv_heads, a.head_dim = d.head_dim;
@@ -84,6 +86,8 @@ Module encoder_layer(const Decoder& d, const EncoderKin& kin, const std::string&
   layer.children = {attention(a), std::move(mlp)};
   return layer;
 }
+
+namespace {
 
 // An encoder alone is saved under no prefix, or as a part of a model with a head.
 void note_prefixes(ModuleTree& tree, const EncoderKin& kin, EncoderUse use) {

@@ -47,6 +47,9 @@ void describe_encoder(ConfigReader& config, ModuleTree& tree, const EncoderKin& 
 // Its sizes, into the tree too; for those whose layers are told elsewhere.
 blocks::Decoder read_encoder(ConfigReader& config, ModuleTree& tree, const EncoderKin& kin);
 
+// A layer, for all of them, below `prefix`.
+Module encoder_layer(const blocks::Decoder& d, const EncoderKin& kin, const std::string& prefix);
+
 // How wide the tables are, and the tables with their norm and what widens them.
 Quantity encoder_table_width(ConfigReader& config, const blocks::Decoder& d, const EncoderKin& kin);
 void add_encoder_tables(ConfigReader& config, ModuleTree& tree, const blocks::Decoder& d,

@@ -359,6 +359,9 @@ constexpr const Family* kFamilies[] = {
     &kBigbirdPegasus,
     &kPegasusX,
     &kCogvlm,
+    &kW2vBert,
+    &kBlip,
+    &kTrocr,
 };
 
 // Edits that turn one name into the other, letter case aside.

@@ -1,6 +1,6 @@
 // Encoders of images by themselves, as models that classify, embed or are built upon: ViT, DeiT, DINOv2 with and without registers,
 // DINOv3; and the Audio Spectrogram Transformer, a DeiT of pictures of sound. Source: transformers 5.24.
-#include <cmath>
+#include "core/model/families/image_encoders.h"
 
 #include "core/model/families/all_encoders.h"
 #include "core/model/families/encoder_heads.h"
@@ -44,9 +44,7 @@ struct ImageKin {
 };
 
 bool is_alone(const ConfigReader& config, const ImageKin& kin) {
-  const std::string& architecture = config.config().architecture();
-  return architecture.empty() || architecture == std::string(kin.stem) + "Model" ||
-         architecture.ends_with("Backbone");
+  return !config.config().architecture().starts_with(std::string(kin.stem) + "For");
 }
 
 // A module of tensors of the encoder itself.
@@ -120,6 +118,8 @@ void add_vit_pooler(ConfigReader& config, ModuleTree& tree, const Quantity& hidd
   tree.modules.push_back(std::move(pooler));
 }
 
+}  // namespace
+
 void describe_vit(ConfigReader& config, ModuleTree& tree) {
   const ImageKin kin{"vit.", "ViT"};
   const Quantity hidden = read_image_width(config, tree, 768);
@@ -151,6 +151,8 @@ void describe_deit(ConfigReader& config, ModuleTree& tree) {
   else
     add_image_classifier(config, tree, {"classifier"}, hidden);
 }
+
+namespace {
 
 // How often a patch fits, with strides that let patches overlap.
 Quantity steps(ConfigReader& config, const char* length, std::uint64_t default_length, const char* stride,

@@ -1,6 +1,8 @@
 // Encoders of sound by themselves: wav2vec 2.0 (XLS-R, MMS), HuBERT, WavLM; with the head that writes letters (CTC), one that
 // classifies, what they are trained with, or none. Convolutions over samples, one more in place of a table of places, then a
 // transformer. Source: transformers 5.24; the parts of the convolution's weight have the names that releases give them.
+#include "core/model/families/sound_encoders.h"
+
 #include "core/model/families/all_encoders.h"
 #include "core/model/families/encoder_heads.h"
 #include "core/model/tower_blocks.h"
@@ -133,27 +135,29 @@ void add_quantizer(ConfigReader& config, ModuleTree& tree, const SoundSizes& s) 
       .matrix("project_q", width, out, true);
 }
 
-void add_sound_head(ConfigReader& config, ModuleTree& tree, const SoundSizes& s, std::string_view head) {
+}  // namespace
+
+void add_sound_head(ConfigReader& config, ModuleTree& tree, const SoundHead& of, std::string_view head) {
   Module module = head_module("head");
   const bool classifies = head.ends_with("Classification");
   if (classifies && config.flag("use_weighted_layer_sum", false))
     module.tensors.push_back(
-        parameter("layer_weights", {s.depth + Quantity(1)}, Role::output_head, Part::output));
+        parameter("layer_weights", {of.depth + Quantity(1)}, Role::output_head, Part::output));
   if (head == "ForCTC") {
-    const Quantity letters = config.size("vocab_size", 32);
+    const Quantity letters = of.letters ? config.size("vocab_size", *of.letters) : config.size("vocab_size");
     tree.vocabulary = letters.value();
-    add_linear(module, head_matrix("lm_head", s.hidden, letters));
+    add_linear(module, head_matrix("lm_head", of.hidden, letters));
   } else if (head == "ForSequenceClassification") {
-    const Quantity narrow = config.size("classifier_proj_size", 256);
-    add_linear(module, head_matrix("projector", s.hidden, narrow));
+    const Quantity narrow = config.size("classifier_proj_size", of.narrow);
+    add_linear(module, head_matrix("projector", of.hidden, narrow));
     add_linear(module, head_matrix("classifier", narrow, label_count(config)));
-  } else if (head == "ForAudioFrameClassification") {
-    add_linear(module, head_matrix("classifier", s.hidden, label_count(config)));
   } else {
-    return add_quantizer(config, tree, s);
+    add_linear(module, head_matrix("classifier", of.hidden, label_count(config)));
   }
   tree.modules.push_back(std::move(module));
 }
+
+namespace {
 
 void describe_sound(ConfigReader& config, ModuleTree& tree, const SoundKin& kin) {
   config.require(!config.flag("add_language_adapter", false),
@@ -168,8 +172,10 @@ void describe_sound(ConfigReader& config, ModuleTree& tree, const SoundKin& kin)
   add_sound_layers(config, tree, prefix, s, kin);
   if (head == "Model")
     tree.aliases = {{"", kin.prefix}};
+  else if (head == "ForPreTraining")
+    add_quantizer(config, tree, s);
   else
-    add_sound_head(config, tree, s, head);
+    add_sound_head(config, tree, {s.hidden, s.depth}, head);
 }
 void describe_wav2vec2(ConfigReader& config, ModuleTree& tree) {
   describe_sound(config, tree, {"wav2vec2.", "Wav2Vec2"});

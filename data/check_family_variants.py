@@ -20,6 +20,7 @@ import warnings
 
 import transformers
 
+from encoder_variants import make_encoders
 from hearing_variants import make_hearing
 from make_module_oracle import build, checkpoint_tensors
 from more_variants import make_more
@@ -890,6 +891,7 @@ FAMILIES.update(make_sighted(draw, decoder, flags))
 FAMILIES.update(make_wholes(draw, decoder, experts, kinds, flags))
 FAMILIES.update(make_hearing(draw, decoder, flags))
 FAMILIES.update(make_more(draw, decoder, flags))
+FAMILIES.update(make_encoders(draw, flags))
 
 
 def pattern(name):

@@ -1,4 +1,4 @@
-"""Random odd variants of models that hear, of readers of documents by SAM, and of encoders of text (check_family_variants.py)."""
+"""Random odd variants of models that hear, of readers of documents by SAM, and of those that read and write (check_family_variants.py)."""
 
 
 def make_hearing(draw, decoder, flags):
@@ -168,34 +168,6 @@ def make_hearing(draw, decoder, flags):
         language = ocr_text("unlimited_ocr_text")
         return {"text_config": language, "vision_config": {**vision, "model_type": "unlimited_ocr_vision"}}
 
-    def encoder_of_text(**more):
-        config = {key: value for key, value in decoder(head_dim=False, kv_heads=False).items()}
-        config.pop("tie_word_embeddings")
-        return {**config, "max_position_embeddings": draw.randint(9, 60), "type_vocab_size": draw.randint(1, 3), **more}
-
-    def bert():
-        return encoder_of_text(pad_token_id=0)
-
-    def roberta():
-        return encoder_of_text(pad_token_id=1)
-
-    def modernbert():
-        config = encoder_of_text(pad_token_id=0)
-        config.pop("type_vocab_size")
-        return flags(config, "attention_bias", "mlp_bias", "norm_bias", "classifier_bias", "decoder_bias")
-
-    def t5():
-        config = {"vocab_size": draw.randint(50, 300), "d_model": draw.randint(4, 40), "d_kv": draw.randint(3, 9)}
-        config.update(d_ff=draw.randint(5, 60), num_layers=draw.randint(1, 5), num_heads=draw.randint(1, 4))
-        config.update(relative_attention_num_buckets=2 * draw.randint(2, 20), pad_token_id=0)
-        config["feed_forward_proj"] = draw.choice(["relu", "gated-gelu", "gated-silu"])
-        if chance():
-            config["num_decoder_layers"] = draw.randint(1, 5)
-        return config
-
-    def mt5():  # transformers ties them whatever a config says; published are untied ones
-        return {**t5(), "tie_word_embeddings": True}
-
     def bart():
         config = {"vocab_size": draw.randint(50, 300), "d_model": 8 * draw.randint(1, 4), "pad_token_id": 1}
         for side in ("encoder", "decoder"):
@@ -231,20 +203,4 @@ def make_hearing(draw, decoder, flags):
         "whisper": ("WhisperForConditionalGeneration", whisper),
         "deepseek_ocr2": ("DeepseekOcr2ForConditionalGeneration", deepseek_ocr2),
         "unlimited_ocr": ("UnlimitedOcrForConditionalGeneration", unlimited_ocr),
-        "bert": (draw.choice(["BertModel", "BertForMaskedLM", "BertForSequenceClassification"]), bert),
-        "roberta": (draw.choice(["RobertaModel", "RobertaForMaskedLM", "RobertaForSequenceClassification"]), roberta),
-        "xlm-roberta": ("XLMRobertaForSequenceClassification", roberta),
-        "modernbert": (draw.choice(["ModernBertModel", "ModernBertForMaskedLM"]), modernbert),
-        "t5": ("T5ForConditionalGeneration", t5),
-        "mt5": ("MT5ForConditionalGeneration", mt5),
-        "umt5": ("UMT5ForConditionalGeneration", mt5),
-        "bart": ("BartForConditionalGeneration", bart),
-        "mbart": ("MBartForConditionalGeneration", bart),
-        "m2m_100": ("M2M100ForConditionalGeneration", bart),
-        "marian": ("MarianMTModel", bart),
-        "pegasus": ("PegasusForConditionalGeneration", bart),
-        "blenderbot": ("BlenderbotForConditionalGeneration", bart),
-        "blenderbot-small": ("BlenderbotSmallForConditionalGeneration", bart),
-        "plbart": ("PLBartForConditionalGeneration", bart),
-        "mvp": ("MvpForConditionalGeneration", bart),
     }

@@ -80,8 +80,19 @@ def as_published(model, state):
         return {name: t for name, t in state.items() if not name.endswith(left_out)}
     if kind in ("marian", "pegasus"):  # sines
         state = {name: t for name, t in state.items() if not name.endswith("embed_positions.weight")}
-    if kind in ("bart", "mbart", "marian", "pegasus", "blenderbot", "blenderbot-small", "plbart", "mvp"):  # zeros that are added to logits
+    if kind in ("bart", "mbart", "marian", "pegasus", "blenderbot", "blenderbot-small", "plbart", "mvp", "led", "bigbird_pegasus"):  # zeros that are added to logits
         return {name: t for name, t in state.items() if name != "final_logits_bias"}
+    if kind == "esm":  # published under today's names of norms; angles are no weights
+        state = {name: t for name, t in state.items() if not name.endswith("inv_freq")}
+        return {name.replace(".gamma", ".weight").replace(".beta", ".bias"): t for name, t in state.items()}
+    if kind == "roformer":  # sines
+        return {name: t for name, t in state.items() if not name.endswith("embed_positions.weight")}
+    if kind in ("clip_text_model", "clip_vision_model", "siglip_vision_model", "siglip2_vision_model"):
+        half = "text_model." if "text" in kind else "vision_model."  # as their releases name them
+        return {name if "_projection" in name else half + name.removeprefix(half): t for name, t in state.items()}
+    if kind in ("wav2vec2", "hubert", "wavlm"):  # a weight in two parts, as releases name them
+        part = "conv.parametrizations.weight.original"
+        return {name.replace(part + "0", "conv.weight_g").replace(part + "1", "conv.weight_v"): t for name, t in state.items()}
     if kind == "olmo_hybrid":
         return as_olmo_hybrid(model.config, state)
     if kind == "qianfan_ocr":  # its reversal renames the language model too

@@ -9,11 +9,13 @@ namespace assay {
 namespace {
 
 // "model.layers.7.mlp.experts.3.up_proj.weight" -> "model.layers.{}.mlp.experts.{}.up_proj.weight", 7, 3.
-// Only canonical numbers are indices: "07" is not 7.
+// Only canonical numbers are indices: "07" is not 7. Switch Transformers counts "expert_3".
 struct Pattern {
   std::string text;
   std::vector<std::uint64_t> indices;
 };
+
+constexpr std::string_view kCounted = "expert_";
 
 Pattern pattern_of_name(std::string_view name) {
   Pattern pattern;
@@ -21,10 +23,13 @@ Pattern pattern_of_name(std::string_view name) {
   while (true) {
     const auto dot = name.find('.');
     const std::string_view segment = name.substr(0, dot);
-    const bool digit_first = !segment.empty() && segment[0] >= '0' && segment[0] <= '9';
-    const auto number = digit_first ? parse_u64(segment) : std::nullopt;
-    if (number && (segment == "0" || segment[0] != '0')) {
+    const std::string_view stem = segment.starts_with(kCounted) ? kCounted : std::string_view();
+    const std::string_view digits = segment.substr(stem.size());
+    const bool digit_first = !digits.empty() && digits[0] >= '0' && digits[0] <= '9';
+    const auto number = digit_first ? parse_u64(digits) : std::nullopt;
+    if (number && (digits == "0" || digits[0] != '0')) {
       pattern.indices.push_back(*number);
+      pattern.text += stem;
       pattern.text += "{}";
     } else {
       pattern.text += segment;
@@ -54,7 +59,7 @@ std::vector<TensorLookup::Slot> TensorLookup::slots_of(std::string_view name_tem
     const std::string_view segment = name_template.substr(0, dot);
     if (segment == "{layer}")
       slots[next++].of = Slot::Of::layers;
-    else if (segment == "{expert}")
+    else if (segment == "{expert}" || segment == "expert_{expert}")
       slots[next++].of = Slot::Of::experts;
     else if (!pattern_of_name(segment).indices.empty())
       ++next;

@@ -21,12 +21,13 @@ Module eva_blocks(ConfigReader& vision, const Quantity& hidden) {
 }
 
 // A row of its own begins and another ends each image.
-Module eva_projector(const Quantity& hidden, const Quantity& text, const Quantity& width) {
+Module eva_projector(const Quantity& hidden, const Quantity& text, const Quantity& width, EvaJoins joins) {
   Module projector{"", "projector", {}, {}, {}};
-  Tower(projector, Part::projector)
-      .tensor("conv.weight", {text, hidden, 2, 2})
-      .tensor("conv.bias", {text})
-      .matrix("linear_proj.linear_proj", text, text, false)
+  Tower tensors(projector, Part::projector);
+  const Quantity& joined = joins == EvaJoins::into_text ? text : hidden;
+  if (joins != EvaJoins::none)
+    tensors.tensor("conv.weight", {joined, hidden, 2, 2}).tensor("conv.bias", {joined});
+  tensors.matrix("linear_proj.linear_proj", joined, text, false)
       .norm("linear_proj.norm1", text, true)
       .matrix("linear_proj.gate_proj", text, width, false)
       .matrix("linear_proj.dense_h_to_4h", text, width, false)
@@ -39,17 +40,17 @@ Module eva_projector(const Quantity& hidden, const Quantity& text, const Quantit
 }  // namespace
 
 void add_eva_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden,
-                    const Quantity& text_width) {
+                    const Quantity& text_width, const EvaPlace& place) {
   TowerConfig vision(config, tree, "vision_config");
   if (!vision) return;
   const Quantity hidden = vision->size("hidden_size"), patch = vision->size("patch_size");
-  Module tower{"transformer.vision", "vision tower (EVA2-CLIP)", {}, {}, {}};
+  Module tower{place.path, "vision tower (EVA2-CLIP)", {}, {}, {}};
   Tower(tower, Part::vision)
       .tensor("patch_embedding.proj.weight", {hidden, vision->size("in_channels"), patch, patch})
       .tensor("patch_embedding.proj.bias", {hidden})
       .tensor("patch_embedding.cls_embedding", {1, hidden})
       .tensor("patch_embedding.position_embedding.weight", {vision->size("num_positions"), hidden});
-  tower.children = {eva_blocks(*vision, hidden), eva_projector(hidden, text_hidden, text_width)};
+  tower.children = {eva_blocks(*vision, hidden), eva_projector(hidden, text_hidden, text_width, place.joins)};
   tree.towers.push_back(std::move(tower));
 }
 

@@ -1,121 +1,111 @@
-// Models that read a text whole and write another: T5 and its multilingual kin, BART and its kin (mBART, M2M-100 and NLLB-200, Marian
-// with which OPUS-MT translates, Pegasus, Blenderbot, PLBART, MVP). The encoder's layers are
+// Models that read a text whole and write another, of BART's kind: BART and mBART, M2M-100 and NLLB-200 (and its mixture), Marian
+// with which OPUS-MT translates, Pegasus, Blenderbot, PLBART, MVP; LED, BigBird-Pegasus and Pegasus-X, whose encoders read long
+// texts; without a head, too, and with one that classifies. The encoder's layers are
 // counted with the decoder's, as tokens of text meet both; only the decoder's attention to itself caches what grows.
 // Source: transformers 5.24.
+#include "core/model/families/encoder_decoders.h"
+
 #include <algorithm>
 
 #include "core/model/families/all_2026.h"
+#include "core/model/families/all_encoders.h"
 #include "core/model/families/all_more.h"
-#include "core/model/families/encoder_decoders.h"
+#include "core/model/families/encoder_heads.h"
 #include "core/model/families/llama_kin.h"
 
 namespace assay::families {
-namespace {
 
 using namespace blocks;
 
-// Layers of both sides are numbered from 0.
 void note_both_sides(ModuleTree& tree, const HeadAttention& a, const Quantity& written,
                      const Quantity& read) {
   tree.layers = std::max(written.value(), read.value());
   tree.attention.push_back(geometry(a, all_layers(written)));
 }
 
-struct T5Class {
-  std::uint64_t vocabulary, hidden, wide, layers, heads;
-  std::string_view activation;
-  bool tied, bias_everywhere = false;
+Experts read_fixed_experts(ConfigReader& config, ModuleTree& tree, std::uint64_t count,
+                           std::uint64_t active) {
+  const Experts experts{config.size("num_experts", count), active};
+  config.require(active <= experts.count.value(), "num_experts is less than a token meets");
+  tree.experts = experts.count.value(), tree.experts_per_token = active;
+  return experts;
+}
+
+namespace {
+
+// How a side attends to its own text.
+enum class BartAttention { plain, without_biases, longformer, big_bird };
+
+struct BartNames {
+  BartAttention attends = BartAttention::plain;
+  bool big_bird_bias = false;
+  bool global_norm = false;  // Pegasus-X: of tokens that see all
+  std::string across = "encoder_attn", mlp_norm = "final_layer_norm", mlp = "";
 };
 
-struct T5Side {
-  std::string name;
-  bool writes;
-};
-
-// Scores get a value for each distance and head: in the first block of a side, or in all.
-std::vector<Module> t5_side(const Decoder& d, const Quantity& depth, const Quantity& distances, bool gated,
-                            bool bias_everywhere, const T5Side& side) {
+HeadAttention bart_heads(const Decoder& d, const BartNames& names) {
   HeadAttention a = d.attention();
-  a.q = "q", a.k = "k", a.v = "v", a.o = "o", a.path = "layer.0.SelfAttention";
-  HeadAttention across = a;
-  across.path = "layer.1.EncDecAttention";
-  const std::string last = side.writes ? "layer.2" : "layer.1", mlp = last + ".DenseReluDense";
-  return group_layers(
-      side.name + ".block.{layer}", depth,
-      [&](std::uint64_t i) { return side.name + (i == 0 ? "'s first block" : "'s blocks"); },
-      [&](Module& layer, std::uint64_t i) {
-        add_norm(layer, "layer.0.layer_norm", d.hidden, Role::input_norm);
-        if (side.writes) add_norm(layer, "layer.1.layer_norm", d.hidden, Role::post_attention_norm);
-        add_norm(layer, last + ".layer_norm", d.hidden, Role::pre_feedforward_norm);
-        Module attend = attention(a);
-        if (i == 0 || bias_everywhere) {
-          attend.tensors.push_back(parameter("relative_attention_bias.weight", {distances, d.heads},
-                                             Role::position_embedding, Part::attention));
-        }
-        layer.children.push_back(std::move(attend));
-        if (side.writes) layer.children.push_back(attention(across));
-        layer.children.push_back(
-            gated ? gated_mlp({d.hidden, d.intermediate, mlp, Part::dense_mlp, false, "wi_0", "wi_1", "wo"})
-                  : plain_mlp({.hidden = d.hidden,
-                               .intermediate = d.intermediate,
-                               .path = mlp,
-                               .bias = false,
-                               .up = "wi",
-                               .down = "wo"}));
-      });
+  a.o = "out_proj";
+  a.qkv_bias = a.output_bias = names.attends != BartAttention::without_biases;
+  return a;
 }
 
-void describe_t5_of(ConfigReader& config, ModuleTree& tree, const T5Class& of) {
-  Decoder d;
-  d.vocabulary = config.size("vocab_size", of.vocabulary);
-  d.hidden = config.size("d_model|hidden_size", of.hidden);
-  d.intermediate = config.size("d_ff", of.wide);
-  const Quantity read = read_layers(config, "num_layers|num_hidden_layers", of.layers);
-  d.layers = config.has("num_decoder_layers") ? read_layers(config, "num_decoder_layers", of.layers) : read;
-  d.heads = d.kv_heads = config.size("num_heads|num_attention_heads", of.heads);
-  d.head_dim = config.size("d_kv", 64);
-  d.tied = config.tied_embeddings(of.tied);
-  note_sizes(tree, d);
-  const bool gated = config.text("feed_forward_proj", of.activation).starts_with("gated");
-  const Quantity distances = config.size("relative_attention_num_buckets", 32);
-  const auto add_side = [&](const Quantity& depth, const T5Side& side) {
-    for (Module& group : t5_side(d, depth, distances, gated, of.bias_everywhere, side))
-      tree.modules.push_back(std::move(group));
-    tree.modules.push_back(norm(side.name + ".final_layer_norm", d.hidden, Role::final_norm));
-  };
-  tree.modules.push_back(embedding("shared", d.vocabulary, d.hidden));
-  add_side(read, {"encoder", false});
-  add_side(d.layers, {"decoder", true});
-  tree.modules.push_back(output_head("lm_head", d.vocabulary, d.hidden, d.tied, "shared.weight"));
-  note_both_sides(tree, d.attention(), d.layers, read);
+// LED's encoder has queries, keys and values of their own for tokens that see all.
+Module longformer_attention(const Decoder& d) {
+  HeadAttention a = d.attention();
+  const std::string own = "longformer_self_attn.";
+  a.q = own + "query", a.k = own + "key", a.v = own + "value", a.o = "output";
+  a.qkv_bias = a.output_bias = true;
+  Module module = attention(a);
+  for (const auto& [name, role] : {std::pair{"query_global", Role::q}, std::pair{"key_global", Role::k},
+                                   std::pair{"value_global", Role::v}}) {
+    add_linear(module, {.name = own + name,
+                        .in = d.hidden,
+                        .out = d.hidden,
+                        .role = role,
+                        .part = Part::attention,
+                        .partition = Partition::columns,
+                        .units = d.heads.value(),
+                        .bias = true});
+  }
+  return module;
 }
 
-void describe_t5(ConfigReader& config, ModuleTree& tree) {
-  describe_t5_of(config, tree, {32128, 512, 2048, 6, 8, "relu", true});
+Module bart_attention(const Decoder& d, const BartNames& names) {
+  if (names.attends == BartAttention::longformer) return longformer_attention(d);
+  HeadAttention a = bart_heads(d, names);
+  if (names.attends == BartAttention::big_bird) {
+    a.q = "self.query", a.k = "self.key", a.v = "self.value", a.o = "output";
+    a.qkv_bias = a.output_bias = names.big_bird_bias;
+  }
+  return attention(a);
 }
-void describe_mt5(ConfigReader& config, ModuleTree& tree) {
-  describe_t5_of(config, tree, {250112, 512, 1024, 8, 6, "gated-gelu", false});
+
+// Layers with the same MLP; without, where `mlp` is null.
+Module bart_layers_of(const Decoder& d, Module layer, bool writes, const BartNames& names, Module mlp) {
+  HeadAttention across = bart_heads(d, names);
+  across.path = names.across;
+  if (names.attends == BartAttention::big_bird) across.qkv_bias = across.output_bias = names.big_bird_bias;
+  add_norm(layer, "self_attn_layer_norm", d.hidden, Role::input_norm, true);
+  if (names.global_norm) add_norm(layer, "global_self_attn_layer_norm", d.hidden, Role::input_norm, true);
+  if (writes) add_norm(layer, names.across + "_layer_norm", d.hidden, Role::post_attention_norm, true);
+  add_norm(layer, names.mlp_norm, d.hidden, Role::pre_feedforward_norm, true);
+  layer.children.push_back(bart_attention(d, names));
+  if (writes) layer.children.push_back(attention(across));
+  layer.children.push_back(std::move(mlp));
+  return layer;
 }
-void describe_umt5(ConfigReader& config, ModuleTree& tree) {
-  describe_t5_of(config, tree, {250112, 512, 1024, 8, 6, "gated-gelu", false, true});
+
+Module bart_mlp(const Decoder& d, const std::string& path) {
+  return plain_mlp(
+      {.hidden = d.hidden, .intermediate = d.intermediate, .path = path, .up = "fc1", .down = "fc2"});
 }
 
 }  // namespace
 
 Module bart_layers(const Decoder& d, const std::string& path, const std::string& title, bool writes) {
-  HeadAttention a = d.attention();
-  a.o = "out_proj", a.qkv_bias = a.output_bias = true;
-  HeadAttention across = a;
-  across.path = "encoder_attn";
-  Module layer = layers(path + ".layers.{layer}", title, all_layers(d.layers));
-  add_norm(layer, "self_attn_layer_norm", d.hidden, Role::input_norm, true);
-  if (writes) add_norm(layer, "encoder_attn_layer_norm", d.hidden, Role::post_attention_norm, true);
-  add_norm(layer, "final_layer_norm", d.hidden, Role::pre_feedforward_norm, true);
-  layer.children.push_back(attention(a));
-  if (writes) layer.children.push_back(attention(across));
-  layer.children.push_back(plain_mlp(
-      {.hidden = d.hidden, .intermediate = d.intermediate, .path = "", .up = "fc1", .down = "fc2"}));
-  return layer;
+  return bart_layers_of(d, layers(path + ".layers.{layer}", title, all_layers(d.layers)), writes, {},
+                        bart_mlp(d, ""));
 }
 
 namespace {
@@ -124,62 +114,140 @@ namespace {
 // which some releases store.
 struct BartClass {
   std::uint64_t vocabulary = 50265, hidden = 1024, wide = 4096, read = 12, written = 12, heads = 16;
-  std::uint64_t places = 1024;
+  std::uint64_t places = 1024, places_read = 0;  // places_read: of an encoder whose config tells each side's
   bool norms_last = false;
   enum class Places { learnt, sines, none } tables = Places::learnt;
   std::uint64_t offset = 2;  // rows of the tables that no place uses
   bool normed_tables = true, logits_bias = true;
+  std::string prefix = "model", last_norm = "layer_norm";
+  BartNames read_names = {}, written_names = {};
+  std::uint64_t labels = 2;         // of a classifier, where the config is silent
+  std::uint64_t global_tokens = 0;  // learnt ones that stand in front of what is read
+  bool sparse = false;              // NLLB's mixture
 };
+
+// What the class at hand puts behind both sides.
+enum class BartUse { writing, alone, sequences, answers };
+BartUse bart_use(const std::string& architecture) {
+  if (architecture.ends_with("ForSequenceClassification")) return BartUse::sequences;
+  if (architecture.ends_with("ForQuestionAnswering")) return BartUse::answers;
+  const bool alone = architecture.ends_with("Model") && !architecture.ends_with("MTModel");
+  return alone ? BartUse::alone : BartUse::writing;
+}
+
+// "model.encoder", or "encoder" where nothing stands around both sides.
+std::string below(const std::string& prefix, const std::string& name) {
+  return prefix.empty() ? name : prefix + "." + name;
+}
 
 // What stands between the embedding and a side's layers.
 std::optional<Module> bart_places(ConfigReader& config, const BartClass& of, const std::string& side,
-                                  const Quantity& hidden) {
-  Module tables{"model." + side, side + "'s places", {}, {}, {}};
-  const Quantity places = config.size("max_position_embeddings", of.places) + Quantity(of.offset);
+                                  const std::string& path, const Quantity& hidden) {
+  Module tables{path, side + "'s places", {}, {}, {}};
+  const bool each = of.places_read > 0;
+  const Quantity said = config.size(each ? "max_" + side + "_position_embeddings" : "max_position_embeddings",
+                                    each && side == "encoder" ? of.places_read : of.places);
+  const Quantity places = of.offset > 0 ? said + Quantity(of.offset) : said;
   if (of.tables == BartClass::Places::learnt) {
     tables.tensors.push_back(
         parameter("embed_positions.weight", {places, hidden}, Role::position_embedding, Part::embedding));
   } else if (of.tables == BartClass::Places::sines) {
     add_buffer(tables, "embed_positions.weight", {places.value(), hidden.value()});
   }
+  if (of.global_tokens > 0 && side == "encoder")
+    tables.tensors.push_back(parameter("embed_global.weight",
+                                       {config.size("num_global_tokens", of.global_tokens), hidden},
+                                       Role::token_embedding, Part::embedding));
   if (of.normed_tables) add_norm(tables, "layernorm_embedding", hidden, Role::embedding_norm, true);
   return tables.tensors.empty() ? std::nullopt : std::optional(std::move(tables));
 }
 
+// Experts in the last of every so many layers, beside a router; elsewhere one MLP.
+std::vector<Module> nllb_side(ConfigReader& config, ModuleTree& tree, const Decoder& d,
+                              const std::string& side, const std::string& path, const BartNames& names) {
+  const Experts experts = read_fixed_experts(config, tree, 128, 2);
+  const bool router_bias = config.flag("router_bias", false);
+  const std::uint64_t step = config.number(side + "_sparse_step", 4);
+  const auto has_experts = [&](std::uint64_t i) { return step > 0 && (i + 1) % step == 0; };
+  return group_layers(
+      path + ".layers.{layer}", d.layers,
+      [&](std::uint64_t i) { return side + (has_experts(i) ? "'s layers with experts" : "'s layers"); },
+      [&](Module& layer, std::uint64_t i) {
+        Module mlp = bart_mlp(d, "ffn");
+        if (has_experts(i)) {
+          mlp = {"ffn", "experts", {}, {}, {}};
+          add_router(mlp, "router.classifier", d.hidden, experts.count, router_bias);
+          mlp.children = {routed_experts({.hidden = d.hidden,
+                                          .intermediate = d.intermediate,
+                                          .bias = true,
+                                          .gate = "",
+                                          .up = "fc1",
+                                          .down = "fc2"},
+                                         experts.count, experts.active, "experts.expert_{expert}")};
+        }
+        layer = bart_layers_of(d, std::move(layer), side == "decoder", names, std::move(mlp));
+      });
+}
+
+void add_bart_head(ConfigReader& config, ModuleTree& tree, const Decoder& d, const BartClass& of,
+                   BartUse use) {
+  Module head = head_module(use == BartUse::writing ? "what is added to logits" : "classifier");
+  switch (use) {
+    case BartUse::alone: return;
+    case BartUse::sequences:
+      add_linear(head, head_matrix("classification_head.dense", d.hidden, d.hidden));
+      add_linear(head, head_matrix("classification_head.out_proj", d.hidden, label_count(config, of.labels)));
+      break;
+    case BartUse::answers:  // where one begins and where it ends, whatever id2label says
+      add_linear(head, head_matrix("qa_outputs", d.hidden, 2));
+      break;
+    case BartUse::writing:
+      if (of.logits_bias) add_buffer(head, "final_logits_bias", {1, d.vocabulary.value()});
+  }
+  if (!head.tensors.empty()) tree.modules.push_back(std::move(head));
+  if (use == BartUse::writing)
+    tree.modules.push_back(
+        output_head("lm_head", d.vocabulary, d.hidden, d.tied, of.prefix + ".shared.weight"));
+}
+
 void describe_bart_of(ConfigReader& config, ModuleTree& tree, const BartClass& of) {
+  const BartUse use = bart_use(config.config().architecture());
+  const std::string prefix = use == BartUse::alone ? "" : of.prefix;
   Decoder d;
   d.vocabulary = config.size("vocab_size", of.vocabulary);
   d.hidden = config.size("d_model|hidden_size", of.hidden);
   d.tied = config.tied_embeddings(true);
   std::vector<Module> both;
   Quantity read;
-  HeadAttention a;
   for (const std::string side : {"encoder", "decoder"}) {
+    const bool writes = side == "decoder";
+    const std::string path = below(prefix, side);
+    const BartNames& names = writes ? of.written_names : of.read_names;
     d.intermediate = config.size(side + "_ffn_dim", of.wide);
-    d.layers = read_layers(config, side + "_layers", side == "encoder" ? of.read : of.written);
+    d.layers = read_layers(config, side + "_layers", writes ? of.written : of.read);
     d.heads = d.kv_heads = config.size(side + "_attention_heads", of.heads);
     d.head_dim = config.quotient(d.hidden, d.heads, "d_model / " + side + "_attention_heads");
-    if (side == "encoder") read = d.layers;
-    a = d.attention();
-    if (auto places = bart_places(config, of, side, d.hidden)) both.push_back(std::move(*places));
-    both.push_back(bart_layers(d, "model." + side, side + "'s layers", side == "decoder"));
-    if (of.norms_last)
-      both.push_back(norm("model." + side + ".layer_norm", d.hidden, Role::final_norm, true));
+    if (!writes) read = d.layers;
+    if (auto places = bart_places(config, of, side, path, d.hidden)) both.push_back(std::move(*places));
+    if (of.sparse) {
+      for (Module& group : nllb_side(config, tree, d, side, path, names)) both.push_back(std::move(group));
+    } else {
+      both.push_back(
+          bart_layers_of(d, layers(path + ".layers.{layer}", side + "'s layers", all_layers(d.layers)),
+                         writes, names, bart_mlp(d, names.mlp)));
+    }
+    if (of.norms_last) both.push_back(norm(path + "." + of.last_norm, d.hidden, Role::final_norm, true));
   }
   note_sizes(tree, d);
-  tree.modules.push_back(embedding("model.shared", d.vocabulary, d.hidden));
+  tree.modules.push_back(embedding(below(prefix, "shared"), d.vocabulary, d.hidden));
   for (Module& module : both) tree.modules.push_back(std::move(module));
-  if (of.logits_bias) {
-    Module rest{"", "what is added to logits", {}, {}, {}};
-    add_buffer(rest, "final_logits_bias", {1, d.vocabulary.value()});
-    tree.modules.push_back(std::move(rest));
-  }
-  tree.modules.push_back(output_head("lm_head", d.vocabulary, d.hidden, d.tied, "model.shared.weight"));
-  note_both_sides(tree, a, d.layers, read);
+  add_bart_head(config, tree, d, of, use);
+  if (use == BartUse::alone) tree.aliases = {{"", of.prefix + "."}};
+  note_both_sides(tree, d.attention(), d.layers, read);
 }
 
 void describe_bart(ConfigReader& config, ModuleTree& tree) {
-  describe_bart_of(config, tree, {});
+  describe_bart_of(config, tree, {.labels = 3});
 }
 void describe_mbart(ConfigReader& config, ModuleTree& tree) {
   describe_bart_of(config, tree, {.norms_last = true});
@@ -191,6 +259,53 @@ void describe_m2m(ConfigReader& config, ModuleTree& tree) {
                     .tables = BartClass::Places::none,
                     .normed_tables = false,
                     .logits_bias = false});
+}
+void describe_nllb_moe(ConfigReader& config, ModuleTree& tree) {
+  const BartNames names{.across = "cross_attention", .mlp_norm = "ff_layer_norm"};
+  describe_bart_of(config, tree,
+                   {.vocabulary = 128112,
+                    .norms_last = true,
+                    .tables = BartClass::Places::none,
+                    .normed_tables = false,
+                    .logits_bias = false,
+                    .read_names = names,
+                    .written_names = names,
+                    .sparse = true});
+}
+void describe_led(ConfigReader& config, ModuleTree& tree) {
+  describe_bart_of(config, tree,
+                   {.places_read = 16384,
+                    .offset = 0,
+                    .prefix = "led",
+                    .read_names = {.attends = BartAttention::longformer}});
+}
+void describe_bigbird_pegasus(ConfigReader& config, ModuleTree& tree) {
+  const bool bias = config.flag("use_bias", false);
+  describe_bart_of(
+      config, tree,
+      {.vocabulary = 96103,
+       .read = 16,
+       .written = 16,
+       .places = 4096,
+       .norms_last = true,
+       .offset = 0,
+       .normed_tables = false,
+       .last_norm = "layernorm_embedding",
+       .read_names = {.attends = BartAttention::big_bird, .big_bird_bias = bias},
+       .written_names = {.attends = bias ? BartAttention::plain : BartAttention::without_biases}});
+}
+void describe_pegasus_x(ConfigReader& config, ModuleTree& tree) {
+  describe_bart_of(config, tree,
+                   {.vocabulary = 96103,
+                    .read = 16,
+                    .written = 16,
+                    .norms_last = true,
+                    .tables = BartClass::Places::none,
+                    .normed_tables = false,
+                    .logits_bias = false,
+                    .read_names = {.attends = BartAttention::without_biases, .global_norm = true},
+                    .written_names = {.attends = BartAttention::without_biases},
+                    .global_tokens = 32});
 }
 void describe_marian(ConfigReader& config, ModuleTree& tree) {
   const Quantity read = config.size("vocab_size", 58101);
@@ -234,33 +349,43 @@ void describe_mvp(ConfigReader& config, ModuleTree& tree) {
   describe_bart_of(config, tree, {.vocabulary = 50267});
 }
 
-constexpr std::string_view kT5Architectures[] = {"T5ForConditionalGeneration"}, kT5Types[] = {"t5"},
-                           kMt5Architectures[] = {"MT5ForConditionalGeneration"}, kMt5Types[] = {"mt5"},
-                           kUmt5Architectures[] = {"UMT5ForConditionalGeneration"}, kUmt5Types[] = {"umt5"},
-                           kBartArchitectures[] = {"BartForConditionalGeneration"}, kBartTypes[] = {"bart"},
-                           kMbartArchitectures[] = {"MBartForConditionalGeneration"},
-                           kMbartTypes[] = {"mbart"},
-                           kM2mArchitectures[] = {"M2M100ForConditionalGeneration"},
-                           kM2mTypes[] = {"m2m_100"}, kMarianArchitectures[] = {"MarianMTModel"},
-                           kMarianTypes[] = {"marian"},
-                           kPegasusArchitectures[] = {"PegasusForConditionalGeneration"},
-                           kPegasusTypes[] = {"pegasus"},
-                           kBlenderbotArchitectures[] = {"BlenderbotForConditionalGeneration"},
-                           kBlenderbotTypes[] = {"blenderbot"},
-                           kBlenderbotSmallArchitectures[] = {"BlenderbotSmallForConditionalGeneration"},
-                           kBlenderbotSmallTypes[] = {"blenderbot-small"},
-                           kPlbartArchitectures[] = {"PLBartForConditionalGeneration"},
-                           kPlbartTypes[] = {"plbart"}, kMvpArchitectures[] = {"MvpForConditionalGeneration"},
-                           kMvpTypes[] = {"mvp"};
+constexpr std::string_view
+    kBartArchitectures[] = {"BartForConditionalGeneration", "BartModel", "BartForSequenceClassification",
+                            "BartForQuestionAnswering"},
+    kBartTypes[] = {"bart"},
+    kMbartArchitectures[] = {"MBartForConditionalGeneration", "MBartModel", "MBartForSequenceClassification",
+                             "MBartForQuestionAnswering"},
+    kMbartTypes[] = {"mbart"}, kM2mArchitectures[] = {"M2M100ForConditionalGeneration", "M2M100Model"},
+    kM2mTypes[] = {"m2m_100"}, kNllbMoeArchitectures[] = {"NllbMoeForConditionalGeneration", "NllbMoeModel"},
+    kNllbMoeTypes[] = {"nllb-moe"}, kMarianArchitectures[] = {"MarianMTModel", "MarianModel"},
+    kMarianTypes[] = {"marian"},
+    kPegasusArchitectures[] = {"PegasusForConditionalGeneration", "PegasusModel"},
+    kPegasusTypes[] = {"pegasus"},
+    kBlenderbotArchitectures[] = {"BlenderbotForConditionalGeneration", "BlenderbotModel"},
+    kBlenderbotTypes[] = {"blenderbot"},
+    kBlenderbotSmallArchitectures[] = {"BlenderbotSmallForConditionalGeneration", "BlenderbotSmallModel"},
+    kBlenderbotSmallTypes[] = {"blenderbot-small"},
+    kPlbartArchitectures[] = {"PLBartForConditionalGeneration", "PLBartModel",
+                              "PLBartForSequenceClassification"},
+    kPlbartTypes[] = {"plbart"},
+    kMvpArchitectures[] = {"MvpForConditionalGeneration", "MvpModel", "MvpForSequenceClassification",
+                           "MvpForQuestionAnswering"},
+    kMvpTypes[] = {"mvp"},
+    kLedArchitectures[] = {"LEDForConditionalGeneration", "LEDModel", "LEDForQuestionAnswering"},
+    kLedTypes[] = {"led"},
+    kBigbirdPegasusArchitectures[] = {"BigBirdPegasusForConditionalGeneration", "BigBirdPegasusModel",
+                                      "BigBirdPegasusForSequenceClassification",
+                                      "BigBirdPegasusForQuestionAnswering"},
+    kBigbirdPegasusTypes[] = {"bigbird_pegasus"},
+    kPegasusXArchitectures[] = {"PegasusXForConditionalGeneration", "PegasusXModel"},
+    kPegasusXTypes[] = {"pegasus_x"};
 
 }  // namespace
 
-const Family kT5 = {"t5", "T5, Flan-T5", kT5Architectures, kT5Types, {}, describe_t5, nullptr};
-const Family kMt5 = {"mt5", "mT5", kMt5Architectures, kMt5Types, {}, describe_mt5, nullptr};
-const Family kUmt5 = {"umt5", "UMT5", kUmt5Architectures, kUmt5Types, {}, describe_umt5, nullptr};
-const Family kBart = {"bart", "BART", kBartArchitectures, kBartTypes, {}, describe_bart, nullptr};
-const Family kMbart = {"mbart", "mBART", kMbartArchitectures, kMbartTypes, {}, describe_mbart, nullptr};
+const Family kBart = {"bart", "BART", kBartArchitectures, kBartTypes, {}, describe_bart};
+const Family kMbart = {"mbart", "mBART", kMbartArchitectures, kMbartTypes, {}, describe_mbart};
 const Family kM2m = {"m2m_100", "M2M-100, NLLB-200", kM2mArchitectures, kM2mTypes, {}, describe_m2m};
+const Family kNllbMoe = {"nllb_moe", "NLLB-MoE", kNllbMoeArchitectures, kNllbMoeTypes, {}, describe_nllb_moe};
 const Family kMarian = {"marian", "Marian, OPUS-MT", kMarianArchitectures, kMarianTypes, {}, describe_marian};
 const Family kPegasus = {"pegasus", "Pegasus", kPegasusArchitectures, kPegasusTypes, {}, describe_pegasus};
 const Family kBlenderbot = {"blenderbot",     "Blenderbot", kBlenderbotArchitectures,
@@ -270,5 +395,11 @@ const Family kBlenderbotSmall = {
     describe_blenderbot_small};
 const Family kPlbart = {"plbart", "PLBART", kPlbartArchitectures, kPlbartTypes, {}, describe_plbart};
 const Family kMvp = {"mvp", "MVP", kMvpArchitectures, kMvpTypes, {}, describe_mvp};
+const Family kLed = {"led", "LED", kLedArchitectures, kLedTypes, {}, describe_led};
+const Family kBigbirdPegasus = {
+    "bigbird_pegasus",       "BigBird-Pegasus", kBigbirdPegasusArchitectures, kBigbirdPegasusTypes, {},
+    describe_bigbird_pegasus};
+const Family kPegasusX = {"pegasus_x",    "Pegasus-X", kPegasusXArchitectures,
+                          kPegasusXTypes, {},          describe_pegasus_x};
 
 }  // namespace assay::families

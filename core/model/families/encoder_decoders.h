@@ -1,4 +1,4 @@
-// Layers of BART's kind, for models that have one side of it.
+// What models that read and write share, and layers of BART's kind, for those that have one side of it.
 #pragma once
 
 #include <string>
@@ -9,5 +9,13 @@ namespace assay::families {
 
 // Layers below `path`; those of the side that writes attend to what was read, too.
 Module bart_layers(const blocks::Decoder& d, const std::string& path, const std::string& title, bool writes);
+
+// Layers of both sides are numbered from 0; the side that writes caches.
+void note_both_sides(ModuleTree& tree, const blocks::HeadAttention& a, const Quantity& written,
+                     const Quantity& read);
+
+// Experts whose class, and not the config, tells how many a token meets.
+blocks::Experts read_fixed_experts(ConfigReader& config, ModuleTree& tree, std::uint64_t count,
+                                   std::uint64_t active);
 
 }  // namespace assay::families

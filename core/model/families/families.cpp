@@ -11,6 +11,7 @@
 
 #include "core/model/families/all.h"
 #include "core/model/families/all_2026.h"
+#include "core/model/families/all_encoders.h"
 #include "core/model/families/all_hub.h"
 #include "core/model/families/all_local.h"
 #include "core/model/families/all_mixtures.h"
@@ -317,6 +318,51 @@ constexpr const Family* kFamilies[] = {
     &kMoonshine,
     &kCanary,
     &kMossVl,
+    &kMpnet,
+    &kDistilbert,
+    &kElectra,
+    &kErnie,
+    &kLayoutlm,
+    &kMegatronBert,
+    &kRobertaXl,
+    &kRoformer,
+    &kData2vecText,
+    &kEsm,
+    &kLongformer,
+    &kBigBird,
+    &kDeberta,
+    &kDebertaV2,
+    &kAlbert,
+    &kNomicBert,
+    &kGte,
+    &kJinaV3,
+    &kEurobert,
+    &kClip,
+    &kSiglip,
+    &kSiglip2Pair,
+    &kClipText,
+    &kClipVision,
+    &kSiglipVision,
+    &kImageClasses,
+    &kVit,
+    &kDeit,
+    &kDino2,
+    &kDino2Registers,
+    &kDino3,
+    &kSpectrogram,
+    &kWav2vec2,
+    &kHubert,
+    &kWavlm,
+    &kLongT5,
+    &kSwitch,
+    &kNllbMoe,
+    &kLed,
+    &kBigbirdPegasus,
+    &kPegasusX,
+    &kCogvlm,
+    &kW2vBert,
+    &kBlip,
+    &kTrocr,
 };
 
 // Edits that turn one name into the other, letter case aside.

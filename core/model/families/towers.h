@@ -58,9 +58,15 @@ Quantity moonvit_joined(ConfigReader& vision);
 void add_minimax_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);  // MiniMax-M3
 void add_gemma4_towers(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);
 void add_pixtral_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);  // Mistral 3
-// GLM-4V-9B; text_width is that of the language model's MLPs.
+// GLM-4V-9B, CogVLM; text_width is that of the language model's MLPs. A convolution joins four patches: into the width of the
+// text, or of what is seen; or none does.
+enum class EvaJoins { into_text, alike, none };
+struct EvaPlace {
+  std::string path = "transformer.vision";
+  EvaJoins joins = EvaJoins::into_text;
+};
 void add_eva_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden,
-                    const Quantity& text_width);
+                    const Quantity& text_width, const EvaPlace& place = {});
 void add_step_vision(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden);  // Step 3.7
 void add_mimo_towers(ConfigReader& config, ModuleTree& tree);  // MiMo-V2.5, -V2-Omni; mimo_towers.cpp
 

@@ -1,0 +1,26 @@
+// Families that embed, rank, recognize and compare: encoders of text, of images and of sound by themselves.
+#pragma once
+
+#include "core/model/families/families.h"
+
+namespace assay::families {
+
+// text_encoders.cpp (BERT and RoBERTa themselves: all_2026.h)
+extern const Family kMpnet, kDistilbert, kElectra, kErnie, kLayoutlm, kMegatronBert, kRobertaXl, kRoformer,
+    kData2vecText, kEsm, kLongformer, kBigBird;
+// deberta.cpp, albert.cpp
+extern const Family kDeberta, kDebertaV2, kAlbert;
+// turned_encoders.cpp, flash_encoders.cpp, modernbert.cpp
+extern const Family kNomicBert, kGte, kJinaV3, kEurobert;
+// paired_encoders.cpp, image_encoders.cpp, sound_encoders.cpp
+extern const Family kClip, kSiglip, kSiglip2Pair, kClipText, kClipVision, kSiglipVision, kImageClasses;
+extern const Family kVit, kDeit, kDino2, kDino2Registers, kDino3, kSpectrogram;
+extern const Family kWav2vec2, kHubert, kWavlm;
+// w2v_bert.cpp, captioners.cpp
+extern const Family kW2vBert, kBlip, kTrocr;
+// t5_kin.cpp, encoder_decoders.cpp
+extern const Family kLongT5, kSwitch, kNllbMoe, kLed, kBigbirdPegasus, kPegasusX;
+// cogvlm.cpp
+extern const Family kCogvlm;
+
+}  // namespace assay::families

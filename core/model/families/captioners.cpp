@@ -1,0 +1,159 @@
+// Models that see and write by a decoder of their own: BLIP, whose BERT attends to what it sees, and answers questions with a
+// second one; TrOCR, which reads lines of text with BART's decoder. Encoders are told as towers; what a decoder sees of one
+// caches nothing that grows. Source: transformers 5.24.
+#include "core/model/families/all_encoders.h"
+#include "core/model/families/encoder_decoders.h"
+#include "core/model/families/encoder_kin.h"
+#include "core/model/families/image_encoders.h"
+#include "core/model/families/sighted_parts.h"
+#include "core/model/families/towers.h"
+#include "core/model/tower_blocks.h"
+
+namespace assay::families {
+namespace {
+
+using namespace blocks;
+
+// Keys and values of what another model has made, whose width is `seen`.
+void widen_keys(Module& across, const Decoder& d, const Quantity& seen) {
+  for (TensorSpec& spec : across.tensors) {
+    if (spec.bias || (spec.role != Role::k && spec.role != Role::v)) continue;
+    spec.shape[1] = seen.value(), spec.elements = seen * d.hidden;
+  }
+}
+
+EncoderKin blip_kin() {
+  EncoderKin kin{.types = 0};
+  kin.sizes = {
+      .vocabulary = 30524, .hidden = 768, .intermediate = 3072, .layers = 12, .heads = 8, .tied = true};
+  return kin;
+}
+
+// A BERT that sees.
+Module blip_layer(ConfigReader& text, const Decoder& d, const EncoderKin& kin, const std::string& prefix) {
+  HeadAttention sees = kin.attend;
+  sees.hidden = d.hidden, sees.heads = sees.kv_heads = d.heads, sees.head_dim = d.head_dim;
+  sees.path = "crossattention";
+  Module across = attention(sees), layer = encoder_layer(d, kin, prefix);
+  widen_keys(across, d, text.size("encoder_hidden_size", 768));
+  add_norm(layer, "crossattention.output.LayerNorm", d.hidden, Role::post_attention_norm, true);
+  layer.children.push_back(std::move(across));
+  return layer;
+}
+
+Module blip_images(ConfigReader& vision) {
+  const Quantity hidden = vision.size("hidden_size", 768), patch = vision.size("patch_size", 16);
+  const Quantity image = vision.size("image_size", 384);
+  const Quantity side("image_size / patch_size", image.value() / patch.value());
+  Module tower{"vision_model", "vision tower (BLIP)", {}, {}, {}};
+  Tower(tower, Part::vision)
+      .tensor("embeddings.class_embedding", {1, 1, hidden})
+      .tensor("embeddings.position_embedding", {1, side * side + Quantity(1), hidden})
+      .tensor("embeddings.patch_embedding.weight", {hidden, 3, patch, patch})
+      .tensor("embeddings.patch_embedding.bias", {hidden})
+      .norm("post_layernorm", hidden, true);
+  EncoderBlock block{hidden, vision.size("intermediate_size", 3072)};
+  block.norm1 = "layer_norm1", block.norm2 = "layer_norm2";
+  block.qkv = "self_attn.qkv", block.o = "self_attn.projection";
+  tower.children = {encoder_blocks("encoder.layers.{layer}", read_layers(vision, "num_hidden_layers", 12),
+                                   block, Part::vision)};
+  return tower;
+}
+
+void describe_blip(ConfigReader& config, ModuleTree& tree) {
+  const EncoderKin kin = blip_kin();
+  const Decoder d = read_encoder(config, tree, kin);
+  if (config.config().architecture() == "BlipForQuestionAnswering") {  // reads the question
+    add_encoder_tables(config, tree, d, kin, "text_encoder.");
+    tree.modules.push_back(blip_layer(config, d, kin, "text_encoder."));
+  }
+  const std::string prefix = "text_decoder.bert.", head = "text_decoder.cls.predictions.";
+  add_encoder_tables(config, tree, d, kin, prefix);
+  tree.modules.push_back(blip_layer(config, d, kin, prefix));
+  EncoderHeads heads;
+  heads.guessing = {head + "transform.dense", head + "transform.LayerNorm", head + "decoder", head + "bias"};
+  add_encoder_head(config, tree, EncoderUse::guessing, heads,
+                   {.prefix = prefix,
+                    .table = prefix + "embeddings.word_embeddings.weight",
+                    .vocabulary = d.vocabulary,
+                    .hidden = d.hidden,
+                    .table_width = d.hidden,
+                    .tied = d.tied});
+  tree.attention.push_back(geometry(d.attention(), all_layers(d.layers)));
+  TowerConfig vision(config, tree, "vision_config");
+  config.require(static_cast<bool>(vision), "vision_config is missing");
+  config.require(vision->size("patch_size", 16).value() <= vision->size("image_size", 384).value(),
+                 "patch_size exceeds image_size");
+  add_tower(tree, blip_images(*vision));
+}
+
+// The encoder's modules as towers below "encoder"; gives its width.
+Quantity add_page_encoder(ConfigReader& config, ModuleTree& tree) {
+  TowerConfig encoder(config, tree, "encoder");
+  config.require(static_cast<bool>(encoder), "encoder is missing");
+  const std::string kind = encoder->text("model_type", "");
+  config.require(kind == "vit" || kind == "deit",
+                 "encoder.model_type is neither vit nor deit: of readers of "
+                 "images only those with such an encoder are described");
+  ModuleTree alone;
+  (kind == "vit" ? describe_vit : describe_deit)(*encoder, alone);
+  for (Module& module : alone.modules) {
+    module.path = module.path.empty() ? "encoder" : "encoder." + module.path;
+    add_tower(tree, std::move(module));
+  }
+  return encoder->size("hidden_size", 768);
+}
+
+Decoder read_trocr(ConfigReader& text, ModuleTree& tree) {
+  Decoder d;
+  d.vocabulary = text.size("vocab_size", 50265), d.hidden = text.size("d_model|hidden_size", 1024);
+  d.intermediate = text.size("decoder_ffn_dim", 4096), d.layers = read_layers(text, "decoder_layers", 12);
+  d.heads = d.kv_heads = text.size("decoder_attention_heads", 16);
+  d.head_dim = text.quotient(d.hidden, d.heads, "d_model / decoder_attention_heads");
+  d.tied = text.tied_embeddings(true);
+  note_sizes(tree, d);
+  return d;
+}
+
+void describe_trocr(ConfigReader& config, ModuleTree& tree) {
+  TowerConfig decoder(config, tree, "decoder");
+  config.require(
+      decoder && decoder->text("model_type", "") == "trocr",
+      "decoder.model_type is not trocr: of models of an encoder of images and any decoder only TrOCR is "
+      "described");
+  ConfigReader& text = *decoder;
+  const Decoder d = read_trocr(text, tree);
+  const std::string path = "decoder.model.decoder";
+  Module tables{path, "places", {}, {}, {}};
+  const Quantity places = text.size("max_position_embeddings", 512);
+  if (text.flag("use_learned_position_embeddings", true))
+    tables.tensors.push_back(parameter("embed_positions.weight", {places + Quantity(2), d.hidden},
+                                       Role::position_embedding, Part::embedding));
+  if (text.flag("layernorm_embedding", true))
+    add_norm(tables, "layernorm_embedding", d.hidden, Role::embedding_norm, true);
+  Module layer = bart_layers(d, path, "layers", true);
+  const Quantity seen = add_page_encoder(config, tree);
+  const auto width = text.optional_size("cross_attention_hidden_size");
+  if (width) widen_keys(layer.children[1], d, *width);
+  tree.modules = {embedding(path + ".embed_tokens", d.vocabulary, d.hidden), std::move(tables),
+                  std::move(layer),
+                  output_head("decoder.output_projection", d.vocabulary, d.hidden, d.tied,
+                              path + ".embed_tokens.weight")};
+  tree.attention.push_back(geometry(d.attention(), all_layers(d.layers)));
+  if (width || seen.value() == d.hidden.value()) return;
+  Module projector{"", "projector", {}, {}, {}};
+  Tower(projector, Part::projector).matrix("enc_to_dec_proj", seen, d.hidden, true);
+  add_tower(tree, std::move(projector));
+}
+
+constexpr std::string_view kBlipArchitectures[] = {"BlipForConditionalGeneration",
+                                                   "BlipForQuestionAnswering"},
+                           kBlipTypes[] = {"blip"}, kTrocrArchitectures[] = {"VisionEncoderDecoderModel"},
+                           kTrocrTypes[] = {"vision-encoder-decoder"};
+
+}  // namespace
+
+const Family kBlip = {"blip", "BLIP", kBlipArchitectures, kBlipTypes, {}, describe_blip};
+const Family kTrocr = {"trocr", "TrOCR", kTrocrArchitectures, kTrocrTypes, {}, describe_trocr};
+
+}  // namespace assay::families

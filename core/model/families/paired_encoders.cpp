@@ -1,0 +1,186 @@
+// What compares images with words: CLIP, SigLIP and SigLIP 2, two encoders that end in one space; and each half by itself (CLIP's
+// encoder of words stands in front of models that draw). The encoder of words is told as the model, that of images as a tower.
+// Source: transformers 5.24; halves are named as their releases have them, below text_model and vision_model.
+#include "core/model/families/all_encoders.h"
+#include "core/model/families/encoder_heads.h"
+#include "core/model/families/encoder_towers.h"
+#include "core/model/families/llama_kin.h"
+#include "core/model/families/sighted_parts.h"
+#include "core/model/families/towers.h"
+#include "core/model/tower_blocks.h"
+
+namespace assay::families {
+namespace {
+
+using namespace blocks;
+
+struct WordsClass {
+  std::uint64_t vocabulary, hidden, wide, heads, places;
+};
+constexpr WordsClass kClipWords = {49408, 512, 2048, 8, 77}, kSiglipWords = {32000, 768, 3072, 12, 64};
+
+Decoder add_words_side(ConfigReader& text, ModuleTree& tree, const WordsClass& of) {
+  Decoder d;
+  d.vocabulary = text.size("vocab_size", of.vocabulary);
+  d.hidden = text.size("hidden_size", of.hidden);
+  d.intermediate = text.size("intermediate_size", of.wide);
+  d.layers = read_layers(text, "num_hidden_layers", 12);
+  d.heads = d.kv_heads = text.size("num_attention_heads", of.heads);
+  d.head_dim = text.quotient(d.hidden, d.heads, "hidden_size / num_attention_heads");
+  d.tied = false;
+  note_sizes(tree, d);
+  const Quantity places = text.size("max_position_embeddings", of.places);
+  Module tables{"text_model.embeddings", "places", {}, {}, {}};
+  tables.tensors.push_back(
+      parameter("position_embedding.weight", {places, d.hidden}, Role::position_embedding, Part::embedding));
+  add_buffer(tables, "position_ids", {1, places.value()});
+  HeadAttention a = d.attention();
+  a.o = "out_proj", a.qkv_bias = a.output_bias = true;
+  Module layer = layers("text_model.encoder.layers.{layer}", "layers", all_layers(d.layers));
+  add_norm(layer, "layer_norm1", d.hidden, Role::input_norm, true);
+  add_norm(layer, "layer_norm2", d.hidden, Role::pre_feedforward_norm, true);
+  layer.children = {
+      attention(a),
+      plain_mlp({.hidden = d.hidden, .intermediate = d.intermediate, .up = "fc1", .down = "fc2"})};
+  tree.modules = {embedding("text_model.embeddings.token_embedding", d.vocabulary, d.hidden),
+                  std::move(tables), std::move(layer),
+                  norm("text_model.final_layer_norm", d.hidden, Role::final_norm, true)};
+  return d;
+}
+
+void add_words_matrix(ModuleTree& tree, std::string name, const Quantity& in, const Quantity& out,
+                      bool bias) {
+  Module head = head_module("into the common space");
+  Linear matrix = head_matrix(std::move(name), in, out);
+  matrix.bias = bias;
+  add_linear(head, matrix);
+  tree.modules.push_back(std::move(head));
+}
+
+Module siglip_images(ConfigReader& vision, const SiglipClass& of) {
+  Module tower = siglip_tower(vision, "vision_model", of);
+  if (vision.flag("vision_use_head", true)) tower.children.push_back(siglip_head(vision, of));
+  return tower;
+}
+
+// What scales and shifts how alike two are.
+void add_scales(ModuleTree& tree, const std::vector<Quantity>& shape, bool shifted) {
+  Module scales{"", "scale of likeness", {}, {}, {}};
+  Tower tensors(scales, Part::projector);
+  tensors.tensor("logit_scale", shape);
+  if (shifted) tensors.tensor("logit_bias", shape);
+  add_tower(tree, std::move(scales));
+}
+
+void describe_clip(ConfigReader& config, ModuleTree& tree) {
+  const ModelConfig own = config.config().document_only();
+  ConfigReader document(own, "clip");
+  const Quantity common = document.size("projection_dim", 512);
+  const Decoder d = add_words_side(config, tree, kClipWords);
+  add_words_matrix(tree, "text_projection", d.hidden, common, false);
+  TowerConfig vision(config, tree, "vision_config");
+  config.require(static_cast<bool>(vision), "vision_config is missing");
+  add_tower(tree, clip_tower(*vision, "vision_model"));
+  Module projection{"", "into the common space", {}, {}, {}};
+  Tower(projection, Part::projector)
+      .matrix("visual_projection", vision->size("hidden_size", 768), common, false);
+  add_tower(tree, std::move(projection));
+  add_scales(tree, {}, false);
+}
+
+void describe_siglip_of(ConfigReader& config, ModuleTree& tree, const SiglipClass& images) {
+  const Decoder d = add_words_side(config, tree, kSiglipWords);
+  add_words_matrix(tree, "text_model.head", d.hidden, config.size("projection_size", d.hidden), true);
+  TowerConfig vision(config, tree, "vision_config");
+  config.require(static_cast<bool>(vision), "vision_config is missing");
+  add_tower(tree, siglip_images(*vision, images));
+  add_scales(tree, {1}, true);
+}
+void describe_siglip(ConfigReader& config, ModuleTree& tree) {
+  describe_siglip_of(config, tree, {});
+}
+void describe_siglip2(ConfigReader& config, ModuleTree& tree) {
+  describe_siglip_of(config, tree, kSiglip2);
+}
+
+// Halves.
+void describe_clip_words(ConfigReader& config, ModuleTree& tree) {
+  const Decoder d = add_words_side(config, tree, kClipWords);
+  if (config.config().architecture().ends_with("WithProjection"))
+    add_words_matrix(tree, "text_projection", d.hidden, config.size("projection_dim", 512), false);
+  tree.aliases = {{"text_model.", ""}};
+}
+
+// An encoder of images alone is no tower beside a model: it is the model.
+void tell_as_model(ModuleTree& tree, ConfigReader& config, Module images) {
+  tree.hidden_size = config.size("hidden_size", 768).value();
+  tree.layers = read_layers(config, "num_hidden_layers", 12).value();
+  tree.modules.push_back(std::move(images));
+}
+
+void add_image_classes(ConfigReader& config, ModuleTree& tree, const Quantity& width) {
+  Module head = head_module("classifier");
+  add_linear(head, head_matrix("classifier", width, label_count(config)));
+  tree.modules.push_back(std::move(head));
+}
+
+void describe_clip_images(ConfigReader& config, ModuleTree& tree) {
+  tell_as_model(tree, config, clip_tower(config, "vision_model"));
+  if (config.config().architecture().ends_with("WithProjection"))
+    add_words_matrix(tree, "visual_projection", config.size("hidden_size", 768),
+                     config.size("projection_dim", 512), false);
+  tree.aliases = {{"vision_model.", ""}};
+}
+
+void describe_siglip_images(ConfigReader& config, ModuleTree& tree) {
+  const bool flat = config.config().architecture().starts_with("Siglip2") ||
+                    config.config().model_type() == "siglip2_vision_model";
+  tell_as_model(tree, config, siglip_images(config, flat ? kSiglip2 : SiglipClass{}));
+  tree.aliases = {{"vision_model.", ""}};
+}
+
+// The whole model's config, and half of the model with a head.
+void describe_image_classes(ConfigReader& config, ModuleTree& tree) {
+  TowerConfig vision(config, tree, "vision_config");
+  config.require(static_cast<bool>(vision), "vision_config is missing");
+  const std::string& architecture = config.config().architecture();
+  const ModelConfig own = config.config().document_only();
+  ConfigReader document(own, "classifier of images");
+  tell_as_model(tree, *vision,
+                architecture.starts_with("CLIP")
+                    ? clip_tower(*vision, "vision_model")
+                    : siglip_images(*vision, architecture.starts_with("Siglip2") ? kSiglip2 : SiglipClass{}));
+  add_image_classes(document, tree, vision->size("hidden_size", 768));
+}
+
+constexpr std::string_view kClipArchitectures[] = {"CLIPModel"}, kClipTypes[] = {"clip"},
+                           kSiglipArchitectures[] = {"SiglipModel"}, kSiglipTypes[] = {"siglip"},
+                           kSiglip2Architectures[] = {"Siglip2Model"}, kSiglip2Types[] = {"siglip2"},
+                           kClipWordsArchitectures[] = {"CLIPTextModel", "CLIPTextModelWithProjection"},
+                           kClipWordsTypes[] = {"clip_text_model"},
+                           kClipImagesArchitectures[] = {"CLIPVisionModel", "CLIPVisionModelWithProjection"},
+                           kClipImagesTypes[] = {"clip_vision_model"},
+                           kSiglipImagesArchitectures[] = {"SiglipVisionModel", "Siglip2VisionModel"},
+                           kSiglipImagesTypes[] = {"siglip_vision_model", "siglip2_vision_model"},
+                           kImageClassesArchitectures[] = {"CLIPForImageClassification",
+                                                           "SiglipForImageClassification",
+                                                           "Siglip2ForImageClassification"};
+
+}  // namespace
+
+const Family kClip = {"clip", "CLIP", kClipArchitectures, kClipTypes, {}, describe_clip};
+const Family kSiglip = {"siglip", "SigLIP", kSiglipArchitectures, kSiglipTypes, {}, describe_siglip};
+const Family kSiglip2Pair = {"siglip2",     "SigLIP 2", kSiglip2Architectures,
+                             kSiglip2Types, {},         describe_siglip2};
+const Family kClipText = {"clip_text", "CLIP (words)",     kClipWordsArchitectures, kClipWordsTypes,
+                          {},          describe_clip_words};
+const Family kClipVision = {
+    "clip_vision", "CLIP (images)", kClipImagesArchitectures, kClipImagesTypes, {}, describe_clip_images};
+const Family kSiglipVision = {
+    "siglip_vision",       "SigLIP (images)", kSiglipImagesArchitectures, kSiglipImagesTypes, {},
+    describe_siglip_images};
+const Family kImageClasses = {
+    "image_classes",       "CLIP, SigLIP (classifiers of images)", kImageClassesArchitectures, {}, {},
+    describe_image_classes};
+
+}  // namespace assay::families

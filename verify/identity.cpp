@@ -5,6 +5,7 @@
 
 #include "core/formats/checkpoint.h"
 #include "core/formats/mistral_params.h"
+#include "core/model/adapter_faults.h"
 #include "core/model/class_and_type.h"
 #include "core/model/expert_layout.h"
 #include "core/model/reconcile.h"
@@ -76,7 +77,9 @@ Findings compare(const fs::path& config_file, const Checkpoint& checkpoint) {
 Findings check_identity(Structure& structure, const fs::path& root) {
   Findings all;
   for (auto& [folder, weights] : structure.folders) {
-    if (model_description_in(root / folder).empty()) continue;
+    std::error_code ignored;
+    const bool is_adapter = fs::is_regular_file(root / folder / "adapter_config.json", ignored);
+    if (model_description_in(root / folder).empty() && !is_adapter) continue;
     Checkpoint checkpoint = lend(folder, structure, root);
     if (checkpoint.tensors.empty()) continue;
     std::vector<std::string> names;
@@ -84,17 +87,21 @@ Findings check_identity(Structure& structure, const fs::path& root) {
     const fs::path config_file = checkpoint.config = description_of_weights(root / folder, names);
     checkpoint.index = std::move(weights.index);
     try {
-      for (Finding& finding : compare(config_file, checkpoint)) {
+      for (Finding& finding :
+           config_file.empty() ? adapter_faults(checkpoint) : compare(config_file, checkpoint)) {
         finding.severity = std::min(finding.severity, Severity::warning);
         if (!finding.file.empty()) finding.file.insert(0, folder);
         all.push_back(std::move(finding));
       }
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::internal) throw;
-      all.push_back({.severity = Severity::note,
-                     .code = "model.not_compared",
-                     .message = "tensors were not compared with it: " + error.message(),
-                     .file = folder + config_file.filename().string()});
+      all.push_back(
+          {.severity = Severity::note,
+           .code = "model.not_compared",
+           .message = "tensors were not compared with it: " + error.message(),
+           .file =
+               folder +
+               (config_file.empty() ? fs::path("adapter_config.json") : config_file.filename()).string()});
     }
     weights.index = std::move(checkpoint.index);
     give_back(folder, std::move(checkpoint), structure);

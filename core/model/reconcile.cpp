@@ -8,6 +8,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "core/model/adapter_faults.h"
 #include "core/model/derived_faults.h"
 #include "core/model/plain_ones.h"
 #include "core/model/reconcile_gguf.h"
@@ -495,6 +496,7 @@ Reconciliation reconcile_headers(const ModuleTree& tree, const ModelConfig& conf
 Reconciliation reconcile(const ModuleTree& tree, const ModelConfig& config, const Checkpoint& checkpoint) {
   Reconciliation result = reconcile_headers(tree, config, checkpoint);
   if (!tree.derived || !result.complete()) return result;
+  for (Finding& finding : adapter_faults(checkpoint)) result.findings.push_back(std::move(finding));
   for (Finding& finding : derived_faults(tree, config)) result.findings.push_back(std::move(finding));
   return result;
 }

@@ -46,6 +46,17 @@ enum class Rule {
   marlin_padded,
   mxfp4_whole_blocks,
   mlp_over_fewer,
+  bnb_unknown,
+  bnb_plugin,
+  bnb_uncut,
+  bnb_int8_experts,
+  tower_cut,
+  tower_heads,
+  tower_widths,
+  tower_whole,
+  tower_attention_whole,
+  tower_data,
+  tower_on_every_stage,
   vocabulary_padded,
   layers_to_middle,
   layers_to_last_stages,
@@ -61,8 +72,9 @@ struct EngineRule {
   std::string_view message;  // its own words, with {placeholders}; empty: it has none, or none is known
   std::string_view
       source;  // file and function; TensorRT-LLM's under tensorrt_llm/, the others' under vllm/, sglang/
-  EngineVersion from = {}, until = {};              // [from, until); zeros: as far as is known
-  std::span<const std::string_view> families = {};  // of the module tree; empty: all
+  EngineVersion from = {}, until = {};  // [from, until); zeros: as far as is known
+  // Families of module trees, or of a rule about towers architectures; empty: all.
+  std::span<const std::string_view> families = {};
   bool holds(const EngineVersion& version, std::string_view family) const;
 };
 

@@ -27,6 +27,11 @@ constexpr std::string_view kSglangChecked0523[] = {
     "qwen2_moe",   "qwen3_moe",     "qwen3_next",     "qwen3_5_moe",   "qwen3_vl_moe", "cohere2_moe",
     "exaone_moe",  "lfm2_moe",      "mimo_v2_flash",  "step3p5",       "afmoe"};
 constexpr std::string_view kSglangGptOss[] = {"gpt_oss"};
+// Architectures whose towers are cut; the first of them has no way not to.
+constexpr std::string_view kSglangTowers[] = {
+    "Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration",
+    "Qwen3VLForConditionalGeneration", "Qwen3VLMoeForConditionalGeneration"};
+constexpr std::span<const std::string_view> kSglangDataTowers = std::span(kSglangTowers).last(3);
 constexpr std::string_view kSglangMoreRanks =
     "Tensor parallel size {tp} is greater than the number of experts {experts}.";
 constexpr std::string_view kSglangMixtures = "models/qwen2_moe.py, deepseek_v2.py and the others' mixtures";
@@ -111,6 +116,50 @@ constexpr EngineRule kSglangRules[] = {
      kS056,
      {},
      kSglangGptOss},
+    {Rule::bnb_unknown, "bitsandbytes is not among the methods known.",
+     "Unknown quantization method: bitsandbytes.", "layers/quantization/__init__.py", kS056, kS0515},
+    {Rule::bnb_uncut, "Checkpoints of bitsandbytes, in 4 bits or 8, are loaded with tp=1 alone.",
+     "Prequant BitsAndBytes models with TP is not supported.Please try with PP.",
+     "model_loader/loader.py: BitsAndBytesModelLoader"},
+    {Rule::bnb_int8_experts, "Checkpoints of bitsandbytes in 8 bits have no experts.", "NotImplementedError",
+     "layers/quantization/bitsandbytes.py: BitsAndBytesMoEMethod", kS0523},
+    {Rule::tower_cut,
+     "Vision towers are cut like text: attention by heads, what widens by outputs, what narrows by inputs; "
+     "patches, "
+     "positions and norms are whole.",
+     "",
+     "layers/attention/vision.py: VisionAttention; the models' own classes",
+     kS0523,
+     {},
+     kSglangTowers},
+    {Rule::tower_heads,
+     "tp divides the heads of a tower that is cut.",
+     "{number} is not divisible by {tp}",
+     "layers/attention/vision.py: VisionAttention",
+     kS0523,
+     {},
+     kSglangTowers},
+    {Rule::tower_widths,
+     "tp divides every width of a tower that is cut.",
+     "{number} is not divisible by {tp}",
+     "distributed/utils.py: divide, as the linear layers call it",
+     kS0523,
+     {},
+     kSglangTowers},
+    {Rule::tower_data,
+     "--mm-enable-dp-encoder keeps towers whole on each rank.",
+     "",
+     "models/qwen2_5_vl.py, qwen3_vl.py: use_data_parallel",
+     kS0523,
+     {},
+     kSglangDataTowers},
+    {Rule::tower_on_every_stage,
+     "Every stage of a pipeline holds the tower.",
+     "",
+     "models/qwen2_vl.py, qwen2_5_vl.py, qwen3_vl.py: visual",
+     kS0523,
+     {},
+     kSglangTowers},
     {Rule::vocabulary_padded, "The vocabulary is padded to a multiple of 64, then cut evenly.", "",
      "layers/vocab_parallel_embedding.py: DEFAULT_VOCAB_PADDING_SIZE"},
     {Rule::layers_to_last_stage, "Layers left over by pp all go to the last stage.", "",

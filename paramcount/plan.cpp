@@ -100,11 +100,6 @@ Plan make_plan(const ModuleTree& tree, const Layout& layout, const PlanOptions& 
   plan.layout = layout;
   plan.notes = options.remarks;
   plan.counted_as_dtype = options.format.not_known;
-  if (!tree.towers.empty())
-    plan.notes.push_back(
-        "vision and audio parts are in no rank's bytes, and whether an engine refuses to cut their heads is "
-        "not looked "
-        "into");
   for (const EngineAt& engine : options.engines) {
     Ruling ruling = judge(engine, tree, layout, options);
     for (Refusal& refusal : ruling.refusals) plan.refusals.push_back(std::move(refusal));
@@ -140,7 +135,7 @@ Plan make_plan(const ModuleTree& tree, const Layout& layout, const PlanOptions& 
 std::vector<CutRow> cut_table(const ModuleTree& tree, const Layout& layout, const PlanOptions& options) {
   std::vector<CutRow> rows;
   const EngineAt engine = options.engines.empty() ? EngineAt(Engine::vllm) : options.engines.front();
-  const EngineCut cut(tree, layout, engine, options.format);
+  const EngineCut cut(tree, layout, engine, options.format, options.towers_whole);
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
     if (spec.storage != Storage::own || !where.main() || spec.bias || spec.shape.size() < 2) return;
     std::string tensor = spec.name;

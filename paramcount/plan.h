@@ -44,6 +44,7 @@ struct PlanOptions {
   bool with_mtp = false;            // the prediction layer is loaded too, on the last stage
   bool stale_quantization = false;  // the headers hold none of what quantization_config says
   std::uint64_t gpus_per_node = 8;
+  bool towers_whole = false;  // the engine is told to keep vision towers whole on each rank
 };
 
 // One shape that an engine refuses.

@@ -59,6 +59,7 @@ std::uint64_t EngineCut::experts_here(std::uint64_t experts, const RankPlace* pl
 }
 
 std::vector<std::uint64_t> EngineCut::rank_shape(const TensorSpec& spec, const RankPlace* place) const {
+  if (is_of_tower(spec)) return towers_.rank_shape(spec);
   const bool padded = find_rule(engine_, Rule::vocabulary_padded, tree_.family) != nullptr;
   const auto share = [&](const PartitionedPart& member, std::uint64_t group) {
     const Partition partition = spec.parallel.partition;

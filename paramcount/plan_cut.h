@@ -7,6 +7,7 @@
 #include "core/model/parallel_cut.h"
 #include "paramcount/engine_rules.h"
 #include "paramcount/plan.h"
+#include "paramcount/tower_cut.h"
 
 namespace assay {
 
@@ -21,8 +22,13 @@ bool in_format(const ModuleTree& tree, const WeightFormat& format, const TensorS
 // As an engine cuts a model in this format.
 class EngineCut {
  public:
-  EngineCut(const ModuleTree& tree, const Layout& layout, const EngineAt& engine, const WeightFormat& format)
-      : tree_(tree), layout_(layout), engine_(engine), format_(format) {}
+  EngineCut(const ModuleTree& tree, const Layout& layout, const EngineAt& engine, const WeightFormat& format,
+            bool towers_whole = false)
+      : tree_(tree),
+        layout_(layout),
+        engine_(engine),
+        format_(format),
+        towers_(tree, layout, engine, towers_whole) {}
   bool whole_blocks(const TensorSpec& spec) const;  // MXFP4 experts in whole blocks of 32
   // The widest rank's part; with `place`, that rank's.
   std::vector<std::uint64_t> rank_shape(const TensorSpec& spec, const RankPlace* place = nullptr) const;
@@ -34,6 +40,7 @@ class EngineCut {
   const Layout& layout_;
   const EngineAt& engine_;
   const WeightFormat& format_;
+  const TowerCut towers_;
 };
 
 // The layers of each stage.

@@ -21,7 +21,8 @@ std::uint64_t elements_of(const std::vector<std::uint64_t>& shape) {
 
 HeldWeights held_weights(const ModuleTree& tree, const Layout& layout, const PlanOptions& options,
                          const EngineAt& engine, std::uint64_t stage, const RankPlace* place) {
-  const EngineCut cut(tree, layout, engine, options.format);
+  const EngineCut cut(tree, layout, engine, options.format, options.towers_whole);
+  const bool towers_everywhere = find_rule(engine, Rule::tower_on_every_stage, tree.architecture) != nullptr;
   const IndexRange layers_here = pipeline_stages(tree.layers, layout.pp, engine)[stage];
   const bool first = stage == 0, last = stage + 1 == layout.pp;
   const WeightSizes sizes(tree, options.format);
@@ -30,7 +31,8 @@ HeldWeights held_weights(const ModuleTree& tree, const Layout& layout, const Pla
     if (spec.storage == Storage::buffer || (where.mtp && !options.with_mtp)) return;
     // Engines share the prediction layer's embedding and head with the main model's.
     if (where.mtp && spec.storage == Storage::duplicate && (first || spec.role == Role::output_head)) return;
-    const auto layers = layers_in_stage(spec, where, layers_here, first, last);
+    const bool has_towers = first || (where.tower && towers_everywhere);
+    const auto layers = layers_in_stage(spec, where, layers_here, has_towers, last);
     if (layers.empty()) return;
     const std::vector<std::uint64_t> shape = cut.rank_shape(spec, place);
     std::uint64_t in_a_layer = where.copies / layers_of(where).size();

@@ -158,6 +158,25 @@ void judge_vocabulary(Bench& b) {
                        b.tree.vocabulary, padded));
 }
 
+// Checkpoints that bitsandbytes has quantized: engines take their tensors as they are, or not at all.
+void judge_bitsandbytes(Bench& b) {
+  const WeightFormat& format = b.options.format;
+  if (format.method != "bitsandbytes") return;
+  const std::uint64_t tp = b.layout.tp;
+  if (const EngineRule* r = b.rule(Rule::bnb_unknown))
+    b.refuse(*r, "weights", "all", "quant_method bitsandbytes", std::string(r->message));
+  if (const EngineRule* r = b.rule(Rule::bnb_uncut); r != nullptr && tp > 1)
+    b.refuse(*r, "weights", "all", fmt::format("{} in a tensor-parallel group of {}", format.title, tp),
+             std::string(r->message));
+  if (const EngineRule* r = b.rule(Rule::bnb_int8_experts);
+      r != nullptr && format.bits == 8 && b.tree.experts > 0)
+    b.refuse(*r, "routed experts", "experts", fmt::format("{} experts in 8 bits", b.tree.experts),
+             std::string(r->message));
+  if (const EngineRule* r = b.rule(Rule::bnb_plugin))
+    b.note(fmt::format("{} reads bitsandbytes with vllm-bnb-plugin installed; without it: {}",
+                       b.engine.text(), r->message));
+}
+
 // Of its own ranks assay need not know rules by heart.
 void judge_own_ranks(Bench& b) {
   std::vector<std::string> lines = refusals_to_run(b.tree, grid_of(b.layout));
@@ -196,6 +215,8 @@ Ruling judge(const EngineAt& engine, const ModuleTree& tree, const Layout& layou
   judge_experts(bench);
   judge_stages(bench);
   judge_vocabulary(bench);
+  judge_bitsandbytes(bench);
+  judge_towers(bench);
   judge_matrices(bench);
   return std::move(bench.ruling);
 }

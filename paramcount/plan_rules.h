@@ -23,6 +23,8 @@ class Bench {
       : engine(engine), tree(tree), layout(layout), options(options) {}
 
   const EngineRule* rule(Rule id) const { return find_rule(engine, id, tree.family); }
+  // Of towers, whose classes engines choose by the architecture.
+  const EngineRule* tower_rule(Rule id) const { return find_rule(engine, id, tree.architecture); }
   // Several tensors with one message become one refusal. An empty message: its words are not known.
   void refuse(const EngineRule& by, std::string_view part, std::string tensors, std::string arithmetic,
               std::string message, bool silent = false);
@@ -35,7 +37,9 @@ class Bench {
   Ruling ruling;
 };
 
-// Heads and experts, layers and their recurrent states (plan_rules.cpp); then every matrix (plan_matrices.cpp).
+// Heads and experts, layers and their recurrent states (plan_rules.cpp); then towers (plan_towers.cpp), and every matrix of
+// the language model (plan_matrices.cpp).
+void judge_towers(Bench& bench);
 void judge_matrices(Bench& bench);
 
 // The largest square block, a divisor of the format's, that every cut shape is a multiple of; 0: none.

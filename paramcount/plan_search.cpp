@@ -69,6 +69,7 @@ class WayFinder {
     dp_attention();
     pipeline();
     lower();
+    towers_whole();
     if (options_.stale_quantization) drop_quantization();
     smaller_blocks();
     return std::move(ways_);
@@ -129,6 +130,24 @@ class WayFinder {
       layout.tp = tp;
       if (layout.moe_ranks() % layout.ep != 0) layout.ep = 1;
     });
+  }
+
+  // What keeps a tower from being cut, where that is what is refused.
+  void towers_whole() {
+    const auto of_tower = std::find_if(plan_.refusals.begin(), plan_.refusals.end(),
+                                       [](const Refusal& r) { return r.rule.starts_with("tower-"); });
+    if (of_tower == plan_.refusals.end() ||
+        find_rule(of_tower->engine, Rule::tower_data, tree_.architecture) == nullptr)
+      return;
+    PlanOptions whole = options_;
+    whole.towers_whole = true;
+    const Plan plan = make_plan(tree_, plan_.layout, whole);
+    const bool vllm = of_tower->engine.engine == Engine::vllm;
+    PlanOptions alone = options_;
+    alone.engines = {of_tower->engine};
+    ways_.push_back({"the vision tower whole on each rank", outcome_of(plan), plan.launches(),
+                     engine_line(plan_.layout, alone) +
+                         (vllm ? " --mm-encoder-tp-mode data" : " --mm-enable-dp-encoder")});
   }
 
   void drop_quantization() {

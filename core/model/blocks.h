@@ -223,6 +223,9 @@ std::optional<std::vector<std::uint64_t>> layer_numbers(ConfigReader& config, st
 // Which layers look at a window only, by layer_types where the config has it, else by `otherwise`.
 std::vector<std::uint64_t> windowed_layers(ConfigReader& config, const Quantity& layers,
                                            const std::function<bool(std::uint64_t)>& otherwise);
+// For `otherwise`: all but every so many layers, as `key` has it. Beside layer_types the key may hold what is no number.
+std::function<bool(std::uint64_t layer)> all_but_every(ConfigReader& config, std::string_view key,
+                                                       std::uint64_t class_default);
 // Splits the geometry into layers with the window and layers without.
 void add_geometry(ModuleTree& tree, const HeadAttention& a, const Quantity& layers,
                   const std::vector<std::uint64_t>& windowed, std::uint64_t window);

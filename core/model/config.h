@@ -41,12 +41,15 @@ struct QuantizationConfig {
   bool transforms_activations = false;  // its transform_config does, while the model runs
   bool whole_rows = false;              // group_size -1: a scale serves a row
   std::vector<std::string> ignored;     // modules_to_not_convert, ignore, exclude_modules: as written
+  std::vector<std::string> only;        // of a block's modules these alone: modules_in_block_to_quantize
+  bool head = false;                    // the output head is quantized, unless it is among `ignored`
   struct Group {                        // compressed-tensors config_groups
     std::string name, type, strategy, format;
     std::vector<std::string> targets;
     std::optional<std::uint64_t> bits, group_size, block_rows, block_columns;
     std::optional<bool> symmetric;
-    bool whole_rows = false;  // group_size -1
+    bool whole_rows = false;   // group_size -1
+    bool group_index = false;  // actorder "group": the group of each input is stored
   };
   std::vector<Group> groups;
   std::vector<Group> modules;  // with bits and group_size of their own, by name or expression: MLX, GPTQ, …

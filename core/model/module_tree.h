@@ -146,6 +146,7 @@ struct TensorSpec {
   Storage storage = Storage::own;
   std::string same_as;               // of a tied or duplicate tensor: the template of the one that counts
   bool quantizable = false;          // a matrix that quantized releases of the model do quantize
+  bool tower_linear = false;         // a Linear of a tower or projector: some releases quantize these as well
   bool input_major = false;          // stored [in, out] (GPT-2's Conv1D, stacked experts), not [out, in]
   bool either_way = false;           // a stack [in, out] as published, and [out, in] as transformers 5 saves it
   std::uint64_t stacked = 0;         // experts stacked along dimension 0, of which…
@@ -217,10 +218,11 @@ struct ModuleTree {
   std::uint64_t hidden_size = 0, layers = 0, vocabulary = 0;
   std::uint64_t experts = 0, experts_per_token = 0;  // 0: a dense model
   bool tied_embeddings = false;
-  bool derived = false;         // from names and shapes alone (core/model/derive_tree.h)
-  std::vector<Module> modules;  // in the order of computation
-  std::vector<Module> mtp;      // multi-token prediction layers, counted apart
-  std::vector<Module> towers;   // vision, audio and projectors, counted apart: no text token meets them
+  bool derived = false;            // from names and shapes alone (core/model/derive_tree.h)
+  std::vector<Module> modules;     // in the order of computation
+  std::vector<Module> mtp;         // multi-token prediction layers, counted apart
+  std::vector<Module> towers;      // vision, audio and projectors, counted apart: no text token meets them
+  std::uint64_t vision_heads = 0;  // as vision_config has them; 0: it does not say
   std::vector<AttentionGeometry> attention;  // of the main layers; no layer is in two of them
   std::vector<RecurrentGeometry> recurrent;  // likewise; a layer may be in neither (an MLP alone)
   std::vector<AttentionGeometry> mtp_attention;

@@ -88,6 +88,10 @@ QuantizationConfig::Group parse_group(const std::string& name, const ParsedJson&
   group.group_size = weight_fields.number("group_size");
   group.whole_rows = weight_fields.is_minus_one("group_size");
   group.symmetric = weight_fields.flag("symmetric");
+  group.group_index = weight_fields.text("actorder") == "group";
+  if (group.bits == 0)
+    throw Error::input(fmt::format("quantization_config.config_groups.{}.weights.num_bits is 0", name))
+        .in(source);
   weight_fields.block("block_structure", group.block_rows, group.block_columns);
   return group;
 }
@@ -137,6 +141,24 @@ void parse_quark(const Fields& fields, const std::filesystem::path& source, Quan
   if (layers == nullptr || !layers->is_object()) return;
   for (const auto& [pattern, layer] : layers->items())
     config.modules.push_back(parse_quark_group(pattern, layer, source));
+}
+
+// GPTQ's modules_in_block_to_quantize: lists of modules that are quantized one list after the other, or one list.
+std::vector<std::string> modules_of_blocks(const Fields& fields, const std::filesystem::path& source) {
+  constexpr std::string_view kKey = "modules_in_block_to_quantize";
+  const ParsedJson* value = fields.find(kKey);
+  if (value == nullptr) return {};
+  const std::string label = fmt::format("quantization_config.{}", kKey);
+  if (!value->is_array()) throw Error::input(label + " is not a list").in(source);
+  std::vector<std::string> modules;
+  for (const ParsedJson& entry : *value) {
+    if (!entry.is_array()) {
+      modules.push_back(json_string(entry, label + "[]", source));
+      continue;
+    }
+    for (const ParsedJson& module : entry) modules.push_back(json_string(module, label + "[][]", source));
+  }
+  return modules;
 }
 
 void append(std::vector<std::string>& list, std::vector<std::string> more) {
@@ -203,6 +225,7 @@ QuantizationConfig parse_quantization(const ParsedJson& object, const std::files
     config.bits = fields.number("bits");
   if (!config.bits && fields.flag("load_in_4bit").value_or(false)) config.bits = 4;  // bitsandbytes
   if (!config.bits && fields.flag("load_in_8bit").value_or(false)) config.bits = 8;
+  if (config.bits == 0) throw Error::input("quantization_config.bits is 0").in(source);
   config.nested_scales = fields.flag("bnb_4bit_use_double_quant");
   config.group_size = fields.number("group_size");
   config.whole_rows = fields.is_minus_one("group_size");
@@ -219,6 +242,10 @@ QuantizationConfig parse_quantization(const ParsedJson& object, const std::files
     append(config.ignored, fields.texts(key));
   }
   if (config.method == "quark") append(config.ignored, fields.texts("exclude"));
+  config.only = modules_of_blocks(fields, source);
+  // GPTQ says that it does; bitsandbytes spares it only where nobody says what to spare.
+  config.head = fields.flag("lm_head").value_or(false) ||
+                (config.method == "bitsandbytes" && fields.find("llm_int8_skip_modules") != nullptr);
   if (const ParsedJson* groups = fields.find("config_groups"); groups != nullptr && groups->is_object()) {
     for (const auto& [name, group] : groups->items())
       config.groups.push_back(parse_group(name, group, source));

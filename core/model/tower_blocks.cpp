@@ -10,6 +10,7 @@ Tower& Tower::add(std::string name, const std::vector<Quantity>& shape, bool bia
 
 Tower& Tower::matrix(const std::string& name, const Quantity& in, const Quantity& out, bool bias) {
   add(name + ".weight", {out, in}, false);
+  module_.tensors.back().tower_linear = true;
   return bias ? add(name + ".bias", {out}, true) : *this;
 }
 

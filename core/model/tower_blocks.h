@@ -1,5 +1,5 @@
 // What vision and audio towers are made of: encoder blocks and bare matrices, norms and tables, each a tensor of its
-// tower and nothing more. No release quantizes them, and engines keep them whole on each rank.
+// tower and nothing more. Few releases quantize them (WeightFormat::towers).
 #pragma once
 
 #include <string>

@@ -36,20 +36,29 @@ struct WeightFormat {
   std::uint64_t zero_bits = 0;         // of one block's zero point, packed along the rows
   std::uint64_t input_bytes = 0;       // for each column of a matrix: the group it belongs to (GPTQ)
   std::uint64_t word_bytes = 1;        // codes of a row fill whole words of so many bytes
-  std::uint64_t plain_bytes = 2;       // an element of what is not quantized
+  bool on_end = false;                 // codes and blocks run on from row to row (bitsandbytes)
+  std::uint64_t scales_a_scale =
+      0;                            // scales are codes in turn, of which so many share a scale in F32; 0: not
+  std::uint64_t plain_bytes = 2;    // an element of what is not quantized
+  std::string plain_type = "BF16";  // … and its type
   bool routed_experts_only = false;
   // MLX quantizes every module that can be, whose rows are whole blocks: tables of tokens and heads as well, and
   // routers where they are modules; not towers.
   enum class EveryModule { no, without_routers, with_routers };
   EveryModule every_module = EveryModule::no;
+  // Beside what releases usually quantize (TensorSpec::quantizable): every Linear of towers and projectors, where nothing
+  // names those left out; the output head.
+  bool towers = false, head = false;
   // Engines multiply it with Marlin's kernels, which take inputs by 128 and outputs by 64 (marlin_utils.py).
   bool marlin = false;
   std::string codes_title = {};                        // "FP8", where its blocks may have any size
   std::shared_ptr<const ModulePatterns> ignored = {};  // modules_to_not_convert; nullptr: none
+  std::shared_ptr<const ModulePatterns> only = {};     // these alone; nullptr: all
   GgufFileType file_type = GgufFileType::F16;          // gguf
   // Modules in forms of their own (ModelOpt's MIXED_PRECISION, compressed-tensors with several groups); what none of
   // them names is not quantized, and the fields above are those of the first. nullptr: one form for all.
   std::shared_ptr<const std::vector<MixedFormat>> mixed = {};
+  std::string method = {};     // quant_method, where a config said it
   std::string not_known = {};  // the quantization method whose bytes nobody told; the fields are of the dtype
   bool mixed_beside = false;   // ... but what none of them names is in the form above (MLX)
 

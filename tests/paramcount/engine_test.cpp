@@ -147,6 +147,11 @@ TEST(EngineRules, EachDoesWhatItSays) {
   }
 }
 
+// Theirs are in plan_towers_test.cpp: of towers, whose rules name architectures, and of what bitsandbytes has stored.
+bool held_elsewhere(const EngineRule& line) {
+  return name(line.rule).starts_with("tower-") || name(line.rule).starts_with("bnb-");
+}
+
 // No line of a table goes without a witness: one whose model and version that line is for.
 TEST(EngineRules, EachLineHasAWitness) {
   std::set<const EngineRule*> seen;
@@ -160,7 +165,8 @@ TEST(EngineRules, EachLineHasAWitness) {
   }
   for (const EngineTable* table : engine_tables()) {
     for (const EngineRule& line : table->rules)
-      EXPECT_TRUE(seen.contains(&line)) << table->name << ": " << name(line.rule) << " " << line.from.text();
+      EXPECT_TRUE(seen.contains(&line) || held_elsewhere(line))
+          << table->name << ": " << name(line.rule) << " " << line.from.text();
   }
 }
 
@@ -181,6 +187,7 @@ TEST(EngineRules, SpeakOfKnownFamiliesAndVersions) {
     EXPECT_TRUE(std::is_sorted(table->known.begin(), table->known.end()));
     for (const EngineRule& line : table->rules) {
       EXPECT_TRUE(known(line.from) && known(line.until)) << table->name << ": " << name(line.rule);
+      if (held_elsewhere(line)) continue;
       for (const std::string_view family : line.families)
         EXPECT_TRUE(families.contains(std::string(family)) || elsewhere.contains(std::string(family)))
             << family;

@@ -83,12 +83,12 @@ TEST(WeightBytes, MixedPrecisionIsCountedModuleByModule) {
                   eight + R"(},
                     "b": {"targets": ["model.layers.0.mlp.up_proj", "re:.*layers\\.1\\.mlp"], )" +
                   four + "}}}"),
-            plain - 2 * (4 * mlp + 2 * square) + 4 * mlp_nvfp4 + 2 * square_fp8);
+            plain - 2 * (4 * mlp + 2 * square) + 4 * mlp_nvfp4 + 2 * (square + 2));  // a scale in BF16
   EXPECT_EQ(
       bytes(R"({"quant_method": "compressed-tensors", "ignore": ["lm_head", "re:.*mlp.*"], "config_groups": {
                     "a": {"targets": ["Linear"], )" +
             eight + "}}}"),
-      plain - 2 * 8 * square + 8 * square_fp8);
+      plain - 2 * 8 * square + 8 * (square + 2));
 }
 
 TEST(WeightBytes, OnlyNamedModulesOfAMixtureAreQuantized) {
@@ -237,17 +237,18 @@ TEST(WeightBytes, ModulesApart) {
           4 * (4 * 64 + 2 * 128 + 3 * 64));
 }
 
-// bitsandbytes: half a byte a code and, nested, a byte for 64; what its own list names stays.
+// bitsandbytes: half a byte a code and, nested, a byte for 64, of these F32 for 256, and two tables; what its own list names
+// stays.
 TEST(WeightBytes, SkippedModulesStay) {
   const std::string sizes = R"({"architectures": ["LlamaForCausalLM"], "vocab_size": 96, "hidden_size": 64,
     "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 1, "num_key_value_heads": 1,
     "torch_dtype": "bfloat16", "quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": true,
     "bnb_4bit_use_double_quant": true, "llm_int8_skip_modules": )";
-  const std::uint64_t mlp = 3 * 64 * 128, square = 4 * 64 * 64, rest = 2 * (2 * 96 * 64 + 5 * 64);
-  const auto four = [](std::uint64_t elements) { return elements / 2 + elements / 64; };
-  EXPECT_EQ(bytes_of(sizes + "null}}"), rest + 2 * four(mlp + square));
-  EXPECT_EQ(bytes_of(sizes + R"(["lm_head", "model.layers.1.mlp"]}})"),
-            rest + four(mlp + 2 * square) + 2 * mlp);
+  const std::uint64_t mlp = 3 * 64 * 128, rest = 2 * (2 * 96 * 64 + 5 * 64);
+  const auto matrix = [](std::uint64_t n) { return n / 2 + n / 64 + (n / 64 + 255) / 256 * 4 + 64 + 1024; };
+  const std::uint64_t mlp4 = 3 * matrix(64 * 128), square4 = 4 * matrix(64 * 64);
+  EXPECT_EQ(bytes_of(sizes + "null}}"), rest + 2 * (mlp4 + square4));
+  EXPECT_EQ(bytes_of(sizes + R"(["lm_head", "model.layers.1.mlp"]}})"), rest + mlp4 + 2 * square4 + 2 * mlp);
 }
 
 // DeepSeek-V4-Flash says expert_dtype beside its FP8 blocks: experts at 17 bytes for 32, E8M0 scales of a byte elsewhere.
@@ -283,7 +284,7 @@ TEST(WeightFormat, BytesOfAMatrix) {
     return WeightSizes({}, format).of_tensor(spec, spec.shape, 0);
   };
   EXPECT_EQ(bytes(R"({"quant_method": "bitsandbytes", "load_in_4bit": true})"),
-            256u * 512 / 2 + 256u * 512 / 64 * 4);
+            256u * 512 / 2 + 256u * 512 / 64 * 4 + 16 * 4);
   EXPECT_EQ(bytes(R"({"quant_method": "modelopt", "quant_algo": "FP8"})"), 256u * 512 + 4);
   EXPECT_EQ(bytes(R"({"quant_method": "fbgemm_fp8"})"), 256u * 512 + 256 * 4);
   EXPECT_EQ(bytes(R"({"quant_method": "hqq"})"), 256u * 512 * 2);

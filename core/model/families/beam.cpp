@@ -33,9 +33,11 @@ void describe_beam(ConfigReader& config, ModuleTree& tree) {
   kin.mlp_norm = "pre_feedforward_layernorm";
   kin.after_attention = "post_attention_layernorm", kin.after_mlp = "post_feedforward_layernorm";
   kin.windows = true, kin.window = 512;
-  kin.windowed = [](std::uint64_t i) { return (i + 1) % 6 != 0; };
+  const Decoder d = read_decoder(config, tree, kin.sizes);
+  const std::uint64_t last = d.layers.value() - 1;  // sees all, wherever it falls
+  kin.windowed = [=](std::uint64_t i) { return i != last && (i + 1) % 6 != 0; };
   kin.more = add_gate_bias;
-  describe_kin(config, tree, kin);
+  describe_kin(config, tree, kin, d);
 }
 
 constexpr std::string_view kBeamArchitectures[] = {"BeamForCausalLM"}, kBeamTypes[] = {"beam"};

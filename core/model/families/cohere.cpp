@@ -42,9 +42,9 @@ void describe_cohere2(ConfigReader& config, ModuleTree& tree) {
   a.qkv_bias = a.output_bias = config.flag("attention_bias", false);
   add_layers(tree, d, attention(a));
   const auto window = config.optional_number("sliding_window", 4096);
-  const std::uint64_t pattern = config.size("sliding_window_pattern", 4).value();
-  const auto windowed = windowed_layers(
-      config, d.layers, [&](std::uint64_t i) { return window.has_value() && (i + 1) % pattern != 0; });
+  const auto otherwise = all_but_every(config, "sliding_window_pattern", 4);
+  const auto windowed =
+      windowed_layers(config, d.layers, [&](std::uint64_t i) { return window.has_value() && otherwise(i); });
   add_geometry(tree, a, d.layers, windowed, window.value_or(0));
 }
 

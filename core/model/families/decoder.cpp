@@ -109,6 +109,13 @@ std::vector<std::uint64_t> windowed_layers(ConfigReader& config, const Quantity&
   });
 }
 
+std::function<bool(std::uint64_t)> all_but_every(ConfigReader& config, std::string_view key,
+                                                 std::uint64_t class_default) {
+  const std::uint64_t every =
+      config.has("layer_types") ? class_default : config.size(key, class_default).value();
+  return [every](std::uint64_t layer) { return (layer + 1) % every != 0; };
+}
+
 void add_geometry(ModuleTree& tree, const HeadAttention& a, const Quantity& layers,
                   const std::vector<std::uint64_t>& windowed, std::uint64_t window) {
   const auto sees_all = layers_where(

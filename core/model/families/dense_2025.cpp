@@ -61,8 +61,6 @@ void describe_seed_oss(ConfigReader& config, ModuleTree& tree) {
                 .mlp_bias_keys = "mlp_bias"});
 }
 void describe_exaone4(ConfigReader& config, ModuleTree& tree) {
-  const std::uint64_t full_every =  // a word ("LLLG") stands beside layer_types only
-      config.has("layer_types") ? 4 : config.size("sliding_window_pattern", 4).value();
   describe_kin(config, tree,
                {.sizes = {.vocabulary = 102400,
                           .hidden = 4096,
@@ -77,7 +75,7 @@ void describe_exaone4(ConfigReader& config, ModuleTree& tree) {
                 .after_mlp = "post_feedforward_layernorm",
                 .windows = true,
                 .window = config.is_null("sliding_window") ? 0U : 4096U,
-                .windowed = [=](std::uint64_t i) { return (i + 1) % full_every != 0; }});
+                .windowed = all_but_every(config, "sliding_window_pattern", 4)});
 }
 void describe_ernie(ConfigReader& config, ModuleTree& tree) {
   describe_kin(config, tree,

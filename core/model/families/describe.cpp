@@ -123,6 +123,18 @@ void change_family(const families::OtherHead& head, ConfigReader& reader, Module
   tree.title += same ? ", attending to both sides" : " under another head, or none";
 }
 
+// Of no shape a part, but what engines deal a tower out by.
+std::uint64_t vision_heads(const ModelConfig& config) {
+  const ParsedJson& document = config.document();
+  const auto vision = document.find("vision_config");
+  if (vision == document.end() || !vision->is_object()) return 0;
+  for (const char* key : {"num_heads", "num_attention_heads", "vt_num_attention_heads"}) {
+    const auto found = vision->find(key);
+    if (found != vision->end() && found->is_number_unsigned()) return found->get<std::uint64_t>();
+  }
+  return 0;
+}
+
 }  // namespace
 
 ModuleTree describe(const ModelConfig& config) {
@@ -148,6 +160,7 @@ ModuleTree describe(const ModelConfig& config) {
     if (around) families::add_sight(sighted, config, tree);
     for (Module& module : tree.towers) complete_names(module, "");
     check_bounds(tree, config);
+    if (!tree.towers.empty()) tree.vision_heads = vision_heads(config);
   } catch (Error& error) {  // a product that overflows knows nothing of the file
     error.in(config.source());
     throw;

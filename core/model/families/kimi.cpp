@@ -81,6 +81,13 @@ Mixture read_mixture(ConfigReader& config, ModuleTree& tree, const Decoder& d) {
   return m;
 }
 
+// K3's release has the way into the experts' space and back in BF16, though its quantization_config does not spare it.
+void keep_latents_plain(Module& module) {
+  for (TensorSpec& spec : module.tensors)
+    if (spec.role == Role::latent_down || spec.role == Role::latent_up) spec.quantizable = false;
+  for (Module& child : module.children) keep_latents_plain(child);
+}
+
 // K3: the input of attention and of the MLP is a mix of the residuals kept every attn_res_block_size layers, by
 // softmax(proj(norm(row))).
 void add_residual(Module& module, const std::string& what, const Quantity& hidden) {
@@ -100,7 +107,8 @@ void describe_linear(ConfigReader& config, ModuleTree& tree) {
   LatentAttention a = read_latent_attention(config, d, {.q_rank = std::nullopt});
   if (config.flag("mla_use_output_gate", false)) a.gate = "g_proj";
   const Linear l = read_linear(config, d);
-  const Mixture m = read_mixture(config, tree, d);
+  Module experts = mixture(read_mixture(config, tree, d));
+  keep_latents_plain(experts);
   const bool residuals = config.optional_number("attn_res_block_size").value_or(0) > 0;
   const std::uint64_t dense = config.number("first_k_dense_replace", 1);
   const std::uint64_t every = config.size("moe_layer_freq", 1).value();
@@ -118,7 +126,7 @@ void describe_linear(ConfigReader& config, ModuleTree& tree) {
         if (residuals) add_residual(layer, "self_attention_res", d.hidden);
         if (residuals) add_residual(layer, "mlp_res", d.hidden);
         layer.children = {is_full(i) ? attention(a) : kimi_delta_attention(l.kda),
-                          is_sparse(i) ? mixture(m) : gated_mlp(d.mlp())};
+                          is_sparse(i) ? experts : gated_mlp(d.mlp())};
       });
   add_frame(tree, d, groups, frame_under(prefix, before + "lm_head"));
   if (residuals) {

@@ -85,8 +85,9 @@ void describe_llama4(ConfigReader& config, ModuleTree& tree) {
             {.embedding = prefix + "model.embed_tokens",
              .final_norm = prefix + "model.norm",
              .head = prefix + "lm_head"});
-  add_geometry(tree, a, d.layers, chunked_layers(config, d.layers),
-               config.size("attention_chunk_size", 8192).value());
+  const auto chunk = config.optional_number("attention_chunk_size", 8192);  // null: no layer has one
+  add_geometry(tree, a, d.layers, chunk ? chunked_layers(config, d.layers) : std::vector<std::uint64_t>{},
+               chunk.value_or(0));
   for (AttentionGeometry& g : tree.attention) g.chunked = g.window != 0;
   if (!nested) return;
   add_llama4_vision(config, tree, d.hidden);

@@ -150,8 +150,8 @@ void describe_exaone_moe(ConfigReader& config, ModuleTree& tree) {
                                              .dense_first = 1,
                                              .names = with_correction("e_score_correction_bias")},
                         .windows = true,
-                        .window = 4096,
-                        .windowed = [](std::uint64_t i) { return (i + 1) % 4 != 0; }};
+                        .window = config.is_null("sliding_window") ? 0U : 4096U,
+                        .windowed = all_but_every(config, "sliding_window_pattern", 4)};
   const Decoder d = read_decoder(config, tree, kin.sizes);
   add_exaone_prediction(config, tree, d, describe_kin(config, tree, kin, d));
 }
@@ -312,7 +312,7 @@ void describe_afmoe(ConfigReader& config, ModuleTree& tree) {
        .after_mlp = "post_mlp_layernorm",
        .windows = true,
        .window = 1024,
-       .windowed = [](std::uint64_t i) { return (i + 1) % 4 != 0; }});
+       .windowed = all_but_every(config, "global_attn_every_n_layers", 4)});
 }
 
 // DeepSeek's latent attention and experts with other class defaults.
@@ -383,6 +383,14 @@ void describe_mistral4(ConfigReader& config, ModuleTree& tree) {
   describe_kin(config, tree, kin);
 }
 
+// Layers with an MLP in front have a pattern of their own, and that of the others begins behind them.
+std::function<bool(std::uint64_t)> cohere2_moe_windows(ConfigReader& config) {
+  const std::uint64_t dense = config.number("first_k_dense_replace", 0);
+  const auto in_front = all_but_every(config, "prefix_dense_sliding_window_pattern", 1),
+             behind = all_but_every(config, "sliding_window_pattern", 4);
+  return [=](std::uint64_t i) { return i < dense ? in_front(i) : behind(i - dense); };
+}
+
 // One norm a layer, attention and experts beside each other.
 void describe_cohere2_moe(ConfigReader& config, ModuleTree& tree) {
   LlamaKin kin = {.sizes = {.vocabulary = 256000,
@@ -403,7 +411,7 @@ void describe_cohere2_moe(ConfigReader& config, ModuleTree& tree) {
                   .mlp_norm = "",
                   .windows = true,
                   .window = 4096,
-                  .windowed = [](std::uint64_t i) { return (i + 1) % 4 != 0; }};
+                  .windowed = cohere2_moe_windows(config)};
   Decoder d = read_decoder(config, tree, kin.sizes);
   if (config.has("prefix_dense_intermediate_size"))
     d.intermediate = config.size("prefix_dense_intermediate_size");

@@ -120,11 +120,18 @@ bool holds_on_end(const WeightMatrix& m, const CheckpointTensor& codes) {
   return codes.type == ElementType::U8 && codes.shape == StoredShape{ceil_div(m.elements, 2), 1};
 }
 
-// A scale each 64 codes in F32, or one byte where these are quantized in turn.
+// A scale each 64 codes in F32, or one byte where these are quantized in turn; the tables of values. Not counted is
+// quant_state, a text of some 150 bytes a matrix that depends on its values.
 std::optional<WeightFormat> configured_bitsandbytes(const QuantizationConfig& config) {
   if (!says(config, "bitsandbytes") || said_bits(config) != 4) return std::nullopt;
-  return WeightFormat::in_blocks("bnb-4bit", "bitsandbytes 4-bit, a scale each 64", 4, 1, 64,
-                                 config.nested_scales.value_or(false) ? 1 : 4);
+  const bool nested = config.nested_scales.value_or(false);
+  WeightFormat format =
+      WeightFormat::in_blocks("bnb-4bit", "bitsandbytes 4-bit, a scale each 64", 4, 1, 64, nested ? 1 : 4);
+  format.on_end = true;
+  format.scales_a_scale = nested ? 256 : 0;
+  constexpr std::uint64_t kTable = 16 * 4, kTableOfScales = 256 * 4;
+  format.per_matrix_bytes = nested ? kTable + kTableOfScales : kTable;
+  return format;
 }
 
 }  // namespace

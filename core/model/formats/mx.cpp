@@ -80,7 +80,14 @@ std::optional<WeightFormat> configured_mx(const QuantizationConfig& config) {
                          config.groups.front().bits == 8 && config.groups.front().group_size == 32;
   if (says(config, "mxfp8") || says(config, "MXFP8") || by_groups)
     return WeightFormat::in_blocks("mxfp8", "MXFP8 in blocks of 32", 8, 1, 32, 1);
-  return says(config, "mxfp4") || says(config, "MXFP4") ? weight_format("mxfp4") : std::nullopt;
+  if (!says(config, "mxfp4") && !says(config, "MXFP4")) return std::nullopt;
+  WeightFormat format = *weight_format("mxfp4");
+  // gpt-oss's own quantizer takes experts alone; the others whatever their lists do not spare.
+  if (config.method == "compressed-tensors" || config.method == "modelopt") {
+    format.routed_experts_only = false;
+    format.title = "MXFP4: FP4, an E8M0 scale each 32";
+  }
+  return format;
 }
 
 constexpr std::uint64_t kMxBlock = 32;

@@ -124,11 +124,29 @@ std::vector<WeightFormat> packed_int_sizes() {
   return {grouped_int(4, 128)};
 }
 
+// Of four inputs two are zero: the codes of the others, and for each of these two bits of where it stands (Marlin24Compressor
+// of compressed-tensors 0.9).
+WeightFormat sparse_for_marlin(WeightFormat format) {
+  format.title = fmt::format("marlin-24: INT{}, of four inputs two, a scale each {}", format.bits,
+                             format.block_columns == 0 ? "row" : std::to_string(format.block_columns));
+  format.name = "marlin-24";
+  format.bits = format.bits / 2 + 1;
+  format.per_matrix_bytes = 0;
+  format.marlin = false;
+  return format;
+}
+
 std::optional<WeightFormat> configured_packed_int(const QuantizationConfig& config) {
   const std::uint64_t bits = said_bits(config);
   const bool few_bits = bits > 0 && bits < 8 && said_group(config) > 0;
-  return few_bits || says(config, "pack-quantized") ? std::optional(configured_grouped_int(config))
-                                                    : std::nullopt;
+  if (says(config, "marlin-24")) return sparse_for_marlin(configured_grouped_int(config));
+  if (!few_bits && !says(config, "pack-quantized")) return std::nullopt;
+  WeightFormat format = configured_grouped_int(config);
+  if (config.groups.empty()) return format;
+  const QuantizationConfig::Group& group = config.groups.front();
+  if (!group.symmetric.value_or(true)) format.zero_bits = format.bits;
+  if (group.group_index) format.input_bytes = 4;
+  return format;
 }
 
 struct Int4Target {

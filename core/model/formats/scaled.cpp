@@ -142,9 +142,8 @@ std::vector<WeightFormat> scaled_sizes() {
           WeightFormat::in_blocks("int8-channel", "INT8, a scale each row", 8, 1, 0, 4)};
 }
 
-// compressed-tensors keeps the scales of rows in the type of the weights.
-WeightFormat by_row(std::string_view name, const QuantizationConfig& config) {
-  WeightFormat format = *weight_format(name);
+// compressed-tensors keeps scales in the type of the weights (initialize_qparams).
+WeightFormat as_scaled_by(const QuantizationConfig& config, WeightFormat format) {
   if (config.method == "compressed-tensors") format.scale_bytes = 2;
   return format;
 }
@@ -153,15 +152,21 @@ WeightFormat by_row(std::string_view name, const QuantizationConfig& config) {
 // other releases a matrix.
 std::optional<WeightFormat> configured_scaled(const QuantizationConfig& config) {
   if (const auto block = configured_block(config))
-    return says(config, "int8") ? scaled_blocks("int8-block", "INT8", block->rows, block->columns)
-                                : scaled_blocks("fp8-block", "FP8", block->rows, block->columns);
+    return as_scaled_by(config, says(config, "int8")
+                                    ? scaled_blocks("int8-block", "INT8", block->rows, block->columns)
+                                    : scaled_blocks("fp8-block", "FP8", block->rows, block->columns));
+  // ModelOpt's: blocks of a size that it does not write, as vLLM's KFp8Block128 reads them.
+  if (says(config, "FP8_PB_WO") || says(config, "FP8_BLOCK_SCALES"))
+    return scaled_blocks("fp8-block", "FP8", 128, 128);
   if (says(config, "fp8") || says(config, "FP8") || says(config, "float")) {
-    const bool by_rows = config.method == "fbgemm_fp8" ||
+    const bool by_rows = config.method == "fbgemm_fp8" || says(config, "FP8_PER_CHANNEL_PER_TOKEN") ||
                          (!config.groups.empty() && config.groups.front().strategy == "channel");
-    if (by_rows) return by_row("fp8-channel", config);
-    return WeightFormat::in_blocks("fp8-tensor", "FP8, a scale each matrix", 8, 0, 0, 4);
+    return as_scaled_by(
+        config, by_rows ? *weight_format("fp8-channel")
+                        : WeightFormat::in_blocks("fp8-tensor", "FP8, a scale each matrix", 8, 0, 0, 4));
   }
-  return said_bits(config) == 8 ? std::optional(by_row("int8-channel", config)) : std::nullopt;
+  if (said_bits(config) != 8) return std::nullopt;
+  return as_scaled_by(config, *weight_format("int8-channel"));
 }
 
 // --- encoding ----------------------------------------------------------------------------------------------

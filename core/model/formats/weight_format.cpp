@@ -7,16 +7,41 @@
 
 #include "core/formats/json.h"
 #include "core/model/config.h"
+#include "core/model/find_quantization.h"
 #include "core/model/formats/format.h"
 #include "core/system/text.h"
 
 namespace assay {
 namespace {
 
+// dtype in torch's words, with or without "torch."; BF16 where nothing is said.
 WeightFormat unquantized(const ModelConfig& config) {
-  if (config.dtype() == "float32") return *weight_format("f32");
-  if (config.dtype() == "float16") return *weight_format("f16");
-  return *weight_format("bf16");
+  struct Dtype {
+    std::string_view said;
+    const char *name, *title;
+    std::uint64_t bytes;
+  };
+  constexpr Dtype kDtypes[] = {
+      {"bfloat16", "bf16", "BF16", 2},
+      {"float16", "f16", "F16", 2},
+      {"half", "f16", "F16", 2},
+      {"float32", "f32", "F32", 4},
+      {"float", "f32", "F32", 4},
+      {"float64", "f64", "F64", 8},
+      {"double", "f64", "F64", 8},
+      {"float8_e4m3fn", "f8_e4m3", "F8_E4M3", 1},
+      {"float8_e5m2", "f8_e5m2", "F8_E5M2", 1},
+  };
+  constexpr std::string_view kTorch = "torch.";
+  std::string_view said = config.dtype();
+  if (said.starts_with(kTorch)) said.remove_prefix(kTorch.size());
+  WeightFormat format = *weight_format("bf16");
+  if (said.empty() || said == "auto") return format;
+  for (const Dtype& dtype : kDtypes) {
+    if (dtype.said == said) return WeightFormat::plain(dtype.name, dtype.title, dtype.bytes);
+  }
+  format.title += fmt::format("; what the dtype \"{}\" is, is not known", escape_for_terminal(said));
+  return format;
 }
 
 // What the config stores; nullopt where it says nothing that is known.
@@ -31,40 +56,75 @@ std::optional<WeightFormat> quantized(const QuantizationConfig& config) {
 
 // Of ModelOpt's groups one may have some ten thousand.
 QuantizationConfig::Group without_targets(const QuantizationConfig::Group& of) {
-  return {of.name, of.type,       of.strategy,   of.format,        {},
-          of.bits, of.group_size, of.block_rows, of.block_columns, of.symmetric};
+  QuantizationConfig::Group group = {
+      .name = of.name, .type = of.type, .strategy = of.strategy, .format = of.format};
+  group.bits = of.bits, group.group_size = of.group_size;
+  group.block_rows = of.block_rows, group.block_columns = of.block_columns;
+  group.symmetric = of.symmetric, group.group_index = of.group_index;
+  return group;
 }
 
-// Groups of which each names its modules. "Linear" is a class, and stands for all of them.
-std::vector<MixedFormat> mixed_formats(const QuantizationConfig& config) {
+bool of_a_class(const QuantizationConfig::Group& group) {
+  return std::find(group.targets.begin(), group.targets.end(), "Linear") != group.targets.end();
+}
+
+// Groups that name their modules, and beside them at most one of a class, "Linear", which stands for all others.
+struct GroupedFormats {
+  std::vector<MixedFormat> named;
+  std::optional<WeightFormat> others;
+};
+GroupedFormats grouped_formats(const QuantizationConfig& config) {
   const auto& groups = config.layers.empty() ? config.groups : config.layers;
-  std::vector<MixedFormat> mixed;
+  GroupedFormats found;
   for (const QuantizationConfig::Group& group : groups) {
-    const bool by_class =
-        std::find(group.targets.begin(), group.targets.end(), "Linear") != group.targets.end();
     QuantizationConfig alone;
     alone.method = config.method;
-    alone.format = group.format;
+    alone.format = group.format.empty() && groups.size() == 1 ? config.format : group.format;
     alone.group_size = group.group_size;
     alone.groups = {without_targets(group)};
     const auto format = quantized(alone);
-    if (group.targets.empty() || by_class || !format) return {};
-    mixed.push_back({ModulePatterns(group.targets), *format});
+    const bool second_of_class = of_a_class(group) && found.others;
+    if (group.targets.empty() || second_of_class || !format) return {};
+    if (of_a_class(group))
+      found.others = *format;
+    else
+      found.named.push_back({ModulePatterns(group.targets), *format});
   }
   // The most used first: it is the one that speaks for all.
-  std::stable_sort(mixed.begin(), mixed.end(), [](const MixedFormat& a, const MixedFormat& b) {
+  std::stable_sort(found.named.begin(), found.named.end(), [](const MixedFormat& a, const MixedFormat& b) {
     return a.modules.size() > b.modules.size();
   });
-  if (mixed.size() < 2) mixed.clear();
-  return mixed;
+  return found;
 }
 
-WeightFormat joined(std::vector<MixedFormat> mixed) {
-  WeightFormat format = mixed.front().format;
-  format.title = "mixed: " + mixed.front().format.title;
-  for (std::size_t i = 1; i < mixed.size(); ++i) format.title += "; " + mixed[i].format.title;
-  format.mixed = std::make_shared<const std::vector<MixedFormat>>(std::move(mixed));
+WeightFormat joined(GroupedFormats groups) {
+  WeightFormat format = groups.others ? *groups.others : groups.named.front().format;
+  format.mixed_beside = groups.others.has_value();
+  const std::size_t told = format.mixed_beside ? 0 : 1;
+  for (std::size_t i = told; i < groups.named.size(); ++i)
+    format.title += "; " + groups.named[i].format.title;
+  if (groups.named.size() > told) format.title.insert(0, "mixed: ");
+  format.mixed = std::make_shared<const std::vector<MixedFormat>>(std::move(groups.named));
   return format;
+}
+
+// Said in text_config alone (Kimi K2.5), it is said of the language model.
+bool is_of_language_model(const ModelConfig& config) {
+  return !config.nested_in().empty() && !quantization_in(config.document(), config.source());
+}
+
+// Which modules the config means, beside those that are quantized as a rule.
+void set_scope(WeightFormat& format, const QuantizationConfig& config, bool of_language_model) {
+  // Both replace Linear wherever it is: the lists of what they spared are complete.
+  const bool every_linear = config.method == "bitsandbytes" || config.method == "compressed-tensors";
+  const bool by_class =
+      config.groups.empty() || std::any_of(config.groups.begin(), config.groups.end(), of_a_class);
+  format.towers = every_linear && by_class && !of_language_model;
+  format.head = config.head || (config.method == "compressed-tensors" && by_class);
+  if (config.only.empty()) return;
+  std::vector<std::string> in_blocks;
+  for (const std::string& module : config.only) in_blocks.push_back("*." + module);
+  format.only = std::make_shared<const ModulePatterns>(in_blocks);
 }
 
 // What MLX calls a module, and the names that published checkpoints have for it.
@@ -147,7 +207,7 @@ std::uint64_t said_group(const QuantizationConfig& config) {
 WeightFormat WeightFormat::plain(std::string name, std::string title, std::uint64_t bytes) {
   WeightFormat format;
   format.name = std::move(name);
-  format.title = std::move(title);
+  format.title = format.plain_type = std::move(title);
   format.plain_bytes = bytes;
   format.bits = bytes * 8;
   return format;
@@ -155,7 +215,9 @@ WeightFormat WeightFormat::plain(std::string name, std::string title, std::uint6
 
 WeightFormat WeightFormat::in_blocks(std::string name, std::string title, std::uint64_t bits,
                                      std::uint64_t rows, std::uint64_t columns, std::uint64_t scale_bytes) {
-  WeightFormat format = plain(std::move(name), std::move(title), 2);
+  WeightFormat format;
+  format.name = std::move(name);
+  format.title = std::move(title);
   format.kind = Kind::blocks;
   format.bits = bits;
   format.block_rows = rows;
@@ -193,8 +255,8 @@ WeightFormat configured_format(const ModelConfig& config) {
   WeightFormat otherwise = unquantized(config);
   const auto& quantization = config.quantization();
   if (!quantization) return otherwise;
-  auto mixed = mixed_formats(*quantization);
-  auto format = mixed.empty() ? quantized(*quantization) : joined(std::move(mixed));
+  GroupedFormats groups = grouped_formats(*quantization);
+  auto format = groups.named.empty() ? quantized(*quantization) : joined(std::move(groups));
   if (!format) {
     format = otherwise;
     format->title += fmt::format("; what quantization method \"{}\" stores is not known",
@@ -202,6 +264,10 @@ WeightFormat configured_format(const ModelConfig& config) {
     format->not_known = escape_for_terminal(quantization->method);
   }
   format->plain_bytes = otherwise.plain_bytes;
+  format->plain_type = otherwise.plain_type;
+  format->method = quantization->method;
+  if (format->kind == WeightFormat::Kind::blocks)
+    set_scope(*format, *quantization, is_of_language_model(config));
   std::vector<std::string> ignored = quantization->ignored;
   if (!format->mixed) set_apart(*format, *quantization, ignored);
   if (!format->mixed) set_experts(*format, config);

@@ -1,9 +1,12 @@
 #include "core/model/formats/words.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 
 #include "core/model/formats/format.h"
+#include "core/system/error.h"
 
 namespace assay {
 
@@ -48,7 +51,10 @@ WeightFormat grouped_int(std::uint64_t bits, std::uint64_t group) {
 
 WeightFormat configured_grouped_int(const QuantizationConfig& config) {
   const std::uint64_t bits = said_bits(config);
-  return grouped_int(bits == 0 || bits > 8 ? 4 : bits, said_group(config));
+  if (bits > 8)
+    throw Error::input(
+        fmt::format("quantization_config says {} bits: integers in groups have 8 of them at most", bits));
+  return grouped_int(bits == 0 ? 4 : bits, said_group(config));
 }
 
 }  // namespace assay

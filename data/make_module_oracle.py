@@ -142,7 +142,7 @@ def write(path):
     counts = collections.Counter()
     for name, tensor in tensors.items():
         shape = "x".join(map(str, tensor.shape))
-        counts[re.sub(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.)", "#", name), shape] += 1
+        counts[re.sub(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.)|(?<=\.expert_)\d+(?=\.)", "#", name), shape] += 1
     total = sum(t.numel() for t in tensors.values())
     lines = [f"# transformers {transformers.__version__}", f"# parameters {total}"]
     lines += [f"{name}\t{shape}\t{count}" for (name, shape), count in sorted(counts.items())]

@@ -178,28 +178,29 @@ TEST(EncoderTotals, SwitchsExpertsAreFoundByName) {
 
 // What no encoder can be, in one line each.
 TEST(EncoderTotals, RefuseWhatCannotBe) {
-  for (const char* config : {
-           R"({"architectures": ["MPNetModel"], "hidden_size": 768, "num_attention_heads": 7})",
-           R"({"architectures": ["AlbertModel"], "inner_group_num": 2})",
-           R"({"architectures": ["AlbertModel"], "num_hidden_groups": 13})",
-           R"({"architectures": ["DebertaV2Model"], "max_relative_positions": "far"})",
-           R"({"architectures": ["DebertaV2Model"], "embedding_size": 5})",
-           R"({"architectures": ["EsmModel"]})",
-           R"({"architectures": ["NewModel"], "model_type": "new"})",
-           R"({"architectures": ["NomicBertModel"], "prenorm": true})",
-           R"({"architectures": ["CLIPModel"], "text_config": {}})",
-           R"({"architectures": ["ViTModel"], "image_size": 8, "patch_size": 16})",
-           R"({"architectures": ["ViTModel"], "image_size": [224]})",
-           R"({"architectures": ["Wav2Vec2Model"], "conv_dim": [], "conv_kernel": []})",
-           R"({"architectures": ["Wav2Vec2Model"], "conv_dim": [512], "conv_kernel": [0]})",
-           R"({"architectures": ["Wav2Vec2Model"], "conv_dim": [512]})",
-           R"({"architectures": ["Wav2Vec2BertForCTC"], "model_type": "wav2vec2-bert"})",
-           R"({"architectures": ["VisionEncoderDecoderModel"], "encoder": {"model_type": "donut-swin"},
+  for (
+      const char* config : {
+          R"({"architectures": ["MPNetModel"], "hidden_size": 768, "num_attention_heads": 7})",
+          R"({"architectures": ["AlbertModel"], "inner_group_num": 2})",
+          R"({"architectures": ["AlbertModel"], "num_hidden_groups": 13})",
+          R"({"architectures": ["DebertaV2Model"], "relative_attention": true, "max_relative_positions": "far"})",
+          R"({"architectures": ["DebertaV2Model"], "embedding_size": 5})",
+          R"({"architectures": ["EsmModel"]})",
+          R"({"architectures": ["NewModel"], "model_type": "new"})",
+          R"({"architectures": ["NomicBertModel"], "prenorm": true})",
+          R"({"architectures": ["CLIPModel"], "text_config": {}})",
+          R"({"architectures": ["ViTModel"], "image_size": 8, "patch_size": 16})",
+          R"({"architectures": ["ViTModel"], "image_size": [224]})",
+          R"({"architectures": ["Wav2Vec2Model"], "conv_dim": [], "conv_kernel": []})",
+          R"({"architectures": ["Wav2Vec2Model"], "conv_dim": [512], "conv_kernel": [0]})",
+          R"({"architectures": ["Wav2Vec2Model"], "conv_dim": [512]})",
+          R"({"architectures": ["Wav2Vec2BertForCTC"], "model_type": "wav2vec2-bert"})",
+          R"({"architectures": ["VisionEncoderDecoderModel"], "encoder": {"model_type": "donut-swin"},
                "decoder": {"model_type": "mbart"}})",
-           R"({"architectures": ["CogVLMForCausalLM"]})",
-           R"({"architectures": ["LongT5Model"], "encoder_attention_type": "global"})",
-           R"({"architectures": ["NllbMoeModel"], "num_experts": 1})",
-       })
+          R"({"architectures": ["CogVLMForCausalLM"]})",
+          R"({"architectures": ["LongT5Model"], "encoder_attention_type": "global"})",
+          R"({"architectures": ["NllbMoeModel"], "num_experts": 1})",
+      })
     EXPECT_THROW(described(config), Error) << config;
 }
 

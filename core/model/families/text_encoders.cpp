@@ -257,16 +257,16 @@ constexpr std::string_view kElectraArchitectures[] = {"ElectraModel",
                                                       "ElectraForPreTraining",
                                                       "ElectraForCausalLM"},
                            kElectraTypes[] = {"electra"};
-constexpr std::string_view kErnieArchitectures[] = {"ErnieModel",
-                                                    "ErnieForMaskedLM",
-                                                    "ErnieForSequenceClassification",
-                                                    "ErnieForTokenClassification",
-                                                    "ErnieForQuestionAnswering",
-                                                    "ErnieForMultipleChoice",
-                                                    "ErnieForNextSentencePrediction",
-                                                    "ErnieForPreTraining",
-                                                    "ErnieForCausalLM"},
-                           kErnieTypes[] = {"ernie"};
+constexpr std::string_view kErnieBertArchitectures[] = {"ErnieModel",
+                                                        "ErnieForMaskedLM",
+                                                        "ErnieForSequenceClassification",
+                                                        "ErnieForTokenClassification",
+                                                        "ErnieForQuestionAnswering",
+                                                        "ErnieForMultipleChoice",
+                                                        "ErnieForNextSentencePrediction",
+                                                        "ErnieForPreTraining",
+                                                        "ErnieForCausalLM"},
+                           kErnieBertTypes[] = {"ernie"};
 constexpr std::string_view kLayoutlmArchitectures[] = {"LayoutLMModel", "LayoutLMForMaskedLM",
                                                        "LayoutLMForSequenceClassification",
                                                        "LayoutLMForTokenClassification",
@@ -335,7 +335,7 @@ const Family kMpnet = {"mpnet", "MPNet", kMpnetArchitectures, kMpnetTypes, {}, d
 const Family kDistilbert = {"distilbert",     "DistilBERT", kDistilbertArchitectures,
                             kDistilbertTypes, {},           describe_distilbert};
 const Family kElectra = {"electra", "ELECTRA", kElectraArchitectures, kElectraTypes, {}, describe_electra};
-const Family kErnie = {"ernie", "ERNIE", kErnieArchitectures, kErnieTypes, {}, describe_ernie_bert};
+const Family kErnie = {"ernie", "ERNIE", kErnieBertArchitectures, kErnieBertTypes, {}, describe_ernie_bert};
 const Family kLayoutlm = {"layoutlm",     "LayoutLM", kLayoutlmArchitectures,
                           kLayoutlmTypes, {},         describe_layoutlm};
 const Family kMegatronBert = {

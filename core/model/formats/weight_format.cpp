@@ -7,8 +7,8 @@
 
 #include "core/formats/json.h"
 #include "core/model/config.h"
-#include "core/model/find_quantization.h"
 #include "core/model/formats/format.h"
+#include "core/model/nested_config.h"
 #include "core/system/text.h"
 
 namespace assay {
@@ -110,7 +110,12 @@ WeightFormat joined(GroupedFormats groups) {
 
 // Said in text_config alone (Kimi K2.5), it is said of the language model.
 bool is_of_language_model(const ModelConfig& config) {
-  return !config.nested_in().empty() && !quantization_in(config.document(), config.source());
+  const auto is_said = [&](std::string_view key) {
+    const auto found = config.document().find(key);
+    return found != config.document().end() && found->is_object();
+  };
+  return !config.nested_in().empty() &&
+         std::none_of(std::begin(kQuantizationKeys), std::end(kQuantizationKeys), is_said);
 }
 
 // Which modules the config means, beside those that are quantized as a rule.

@@ -144,12 +144,12 @@ struct TensorSpec {
   Part part = Part::buffer;
   bool bias = false;  // the additive part of `role`
   Storage storage = Storage::own;
-  std::string same_as;               // of a tied or duplicate tensor: the template of the one that counts
-  bool quantizable = false;          // a matrix that quantized releases of the model do quantize
-  bool tower_linear = false;         // a Linear of a tower or projector: some releases quantize these as well
-  bool input_major = false;          // stored [in, out] (GPT-2's Conv1D, stacked experts), not [out, in]
-  bool either_way = false;           // a stack [in, out] as published, and [out, in] as transformers 5 saves it
-  std::uint64_t stacked = 0;         // experts stacked along dimension 0, of which…
+  std::string same_as;        // of a tied or duplicate tensor: the template of the one that counts
+  bool quantizable = false;   // a matrix that quantized releases of the model do quantize
+  bool tower_linear = false;  // a Linear of a tower or projector: some releases quantize these as well
+  bool input_major = false;   // stored [in, out] (GPT-2's Conv1D, stacked experts), not [out, in]
+  bool either_way = false;    // a stack [in, out] as published, and [out, in] as transformers 5 saves it
+  std::uint64_t stacked = 0;  // experts stacked along dimension 0, of which…
   std::uint64_t stacked_active = 0;  // …so many compute for a token
   Parallel parallel;
 };

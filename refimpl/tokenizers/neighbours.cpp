@@ -37,8 +37,8 @@ std::vector<NamedTemplate> named_templates(const ParsedJson& value, const std::s
     const ParsedJson& name = member(each, "name");
     const ParsedJson& text = member(each, "template");
     if (name.is_string() && text.is_string())
-      all.push_back({name.get<std::string>(), text.get<std::string>(),
-                     source + " '" + name.get<std::string>() + "'"});
+      all.push_back(
+          {name.get<std::string>(), text.get<std::string>(), source + " '" + name.get<std::string>() + "'"});
   }
   return all;
 }

@@ -176,7 +176,8 @@ TEST(Oracle, EachHasAConfigThatIsHeldToIt) {
   EXPECT_EQ(published_configs().size(), 26U);
   for (const std::string& name : names_in(fixtures() / "modules"))
     EXPECT_TRUE(fs::exists(small_config(name)) || fs::exists(config_in(kOwnCode, name)) ||
-                fs::exists(config_in(kMlx, name)) || fs::exists(config_in(kMistral, name)) || fs::exists(test::published_config(name)))
+                fs::exists(config_in(kMlx, name)) || fs::exists(config_in(kMistral, name)) ||
+                fs::exists(test::published_config(name)))
         << name;
 }
 

@@ -1,5 +1,6 @@
-// Encoders by themselves, and models that read and write, held to what the hub or a card counts of their weights; names and
-// shapes of those that transformers has are oracle_test.cpp's.
+// Encoders by themselves, and models that read and write, with the sizes of published models: totals that the hub tells of
+// them, most of which transformers' classes of these sizes have, too; of models that transformers has not (Nomic's experts, GTE,
+// Jina, CogVLM) figures of cards. Names and shapes of those that transformers has are oracle_test.cpp's.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -38,6 +38,7 @@ constexpr std::array kFused = {
     FusedNames{{"w2", "w1"}, "c_proj", "w3"},
     FusedNames{{"c_fc_0", "c_fc_1"}},
     FusedNames{{"wi_0", "wi_1"}},  // T5's
+    FusedNames{{"fc12", "fc11"}},  // NomicBert's
     FusedNames{{"linear", "linear_v"}, "linear_1"},
 };
 

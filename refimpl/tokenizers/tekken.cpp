@@ -7,8 +7,10 @@
 
 #include "core/formats/json.h"
 #include "core/system/error.h"
+#include "core/system/file.h"
 #include "core/system/text.h"
 #include "refimpl/tokenizers/bpe.h"
+#include "refimpl/tokenizers/charsmap.h"
 #include "refimpl/tokenizers/json_access.h"
 #include "refimpl/tokenizers/patterns.h"
 #include "refimpl/tokenizers/pipeline.h"

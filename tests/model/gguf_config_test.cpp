@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/formats/gguf.h"
+#include "core/model/derive_tree.h"
 #include "core/model/module_tree.h"
 #include "core/system/error.h"
 #include "core/system/file.h"

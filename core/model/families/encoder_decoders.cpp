@@ -57,12 +57,11 @@ Module longformer_attention(const Decoder& d) {
   a.q = own + "query", a.k = own + "key", a.v = own + "value", a.o = "output";
   a.qkv_bias = a.output_bias = true;
   Module module = attention(a);
-  for (const auto& [name, role] : {std::pair{"query_global", Role::q}, std::pair{"key_global", Role::k},
-                                   std::pair{"value_global", Role::v}}) {
+  for (const char* name : {"query_global", "key_global", "value_global"}) {
     add_linear(module, {.name = own + name,
                         .in = d.hidden,
                         .out = d.hidden,
-                        .role = role,
+                        .role = Role::other,
                         .part = Part::attention,
                         .partition = Partition::columns,
                         .units = d.heads.value(),

@@ -146,13 +146,11 @@ void describe_roformer(ConfigReader& config, ModuleTree& tree) {
 
 // Tokens that see all have queries, keys and values of their own.
 void add_global_matrices(ConfigReader&, const Decoder& d, Module&, Module& layer) {
-  for (const auto& [name, role] :
-       {std::pair{"self.query_global", Role::q}, std::pair{"self.key_global", Role::k},
-        std::pair{"self.value_global", Role::v}}) {
+  for (const char* name : {"self.query_global", "self.key_global", "self.value_global"}) {
     add_linear(layer.children.front(), {.name = name,
                                         .in = d.hidden,
                                         .out = d.hidden,
-                                        .role = role,
+                                        .role = Role::other,
                                         .part = Part::attention,
                                         .partition = Partition::columns,
                                         .units = d.heads.value(),

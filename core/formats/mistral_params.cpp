@@ -108,16 +108,23 @@ void take_windows(const ParsedJson& params, ParsedJson& config) {
   config["sliding_window"] = std::move(width);
 }
 
+// multimodal.whisper_model_args, where it describes an encoder.
+const ParsedJson* whisper_in(const ParsedJson& params) {
+  const ParsedJson* several = object_in(params, "multimodal");
+  const ParsedJson* whisper = several == nullptr ? nullptr : object_in(*several, "whisper_model_args");
+  return whisper == nullptr || object_in(*whisper, "encoder_args") == nullptr ? nullptr : whisper;
+}
+
 void take_towers(const ParsedJson& params, ParsedJson& config) {
   const ParsedJson* several = object_in(params, "multimodal");
   const ParsedJson* vision = object_in(params, "vision_encoder");
   if (vision == nullptr && several != nullptr) vision = object_in(*several, "vision_encoder_args");
   if (vision != nullptr) config["vision_config"] = *vision;
-  const ParsedJson* whisper = several == nullptr ? nullptr : object_in(*several, "whisper_model_args");
-  const ParsedJson* encoder = whisper == nullptr ? nullptr : object_in(*whisper, "encoder_args");
-  if (encoder == nullptr) return;
-  ParsedJson sound = *encoder;
-  if (const ParsedJson* spectrum = object_in(*encoder, "audio_encoding_args")) sound.update(*spectrum);
+  const ParsedJson* whisper = whisper_in(params);
+  if (whisper == nullptr) return;
+  ParsedJson sound = (*whisper)["encoder_args"];
+  if (const ParsedJson* spectrum = object_in((*whisper)["encoder_args"], "audio_encoding_args"))
+    sound.update(*spectrum);
   if (const ParsedJson* joined = object_in(*whisper, "downsample_args")) sound.update(*joined);
   config["audio_config"] = std::move(sound);
 }
@@ -144,11 +151,9 @@ bool is_native(const ParsedJson& params) {
   const ParsedJson* experts = object_in(params, "moe");
   const bool plain =
       experts == nullptr || (experts->contains("num_experts") && !experts->contains("num_shared_experts"));
-  const ParsedJson* several = object_in(params, "multimodal");
-  const ParsedJson* whisper = several == nullptr ? nullptr : object_in(*several, "whisper_model_args");
-  const ParsedJson* encoder = whisper == nullptr ? nullptr : object_in(*whisper, "encoder_args");
-  const bool hears_as_it_goes =
-      encoder != nullptr && encoder->contains("causal") && (*encoder)["causal"] == true;
+  const ParsedJson* whisper = whisper_in(params);
+  const bool hears_as_it_goes = whisper != nullptr && (*whisper)["encoder_args"].contains("causal") &&
+                                (*whisper)["encoder_args"]["causal"] == true;
   return params.contains("hidden_dim") && params.contains("head_dim") && !params.contains("kv_lora_rank") &&
          plain && !hears_as_it_goes && (type == params.end() || *type == "transformer");
 }

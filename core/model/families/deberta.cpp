@@ -39,17 +39,6 @@ Quantity distances(ConfigReader& config, bool buckets) {
   return Quantity(2) * config.size("max_position_embeddings", 512);
 }
 
-void add_position_matrix(Module& attend, const Decoder& d, std::string name, bool bias) {
-  add_linear(attend, {.name = std::move(name),
-                      .in = d.hidden,
-                      .out = d.hidden,
-                      .role = Role::other,  // no part of what engines join to q, k and v
-                      .part = Part::attention,
-                      .partition = Partition::columns,
-                      .units = d.heads.value(),
-                      .bias = bias});
-}
-
 void add_distances(ConfigReader& config, const Decoder& d, Module& more, bool buckets) {
   more.tensors.push_back(parameter("encoder.rel_embeddings.weight", {distances(config, buckets), d.hidden},
                                    Role::position_embedding, Part::embedding));
@@ -67,8 +56,8 @@ void add_deberta_parts(ConfigReader& config, const Decoder& d, Module& more, Mod
   config.require(!config.flag("talking_head", false), "talking_head is true: it is not described");
   if (!config.flag("relative_attention", false)) return;
   const Scored scored = read_scored(config);
-  if (scored.content_to_place) add_position_matrix(attend, d, "self.pos_proj", false);
-  if (scored.place_to_content) add_position_matrix(attend, d, "self.pos_q_proj", true);
+  if (scored.content_to_place) add_further_heads(attend, d, "self.pos_proj", false);
+  if (scored.place_to_content) add_further_heads(attend, d, "self.pos_q_proj", true);
   add_distances(config, d, more, false);
 }
 
@@ -97,8 +86,8 @@ void add_deberta_v2_parts(ConfigReader& config, const Decoder& d, Module& more, 
   const Scored scored = read_scored(config);
   Module& attend = layer.children.front();
   if (!config.flag("share_att_key", false)) {
-    if (scored.content_to_place) add_position_matrix(attend, d, "self.pos_key_proj", true);
-    if (scored.place_to_content) add_position_matrix(attend, d, "self.pos_query_proj", true);
+    if (scored.content_to_place) add_further_heads(attend, d, "self.pos_key_proj", true);
+    if (scored.place_to_content) add_further_heads(attend, d, "self.pos_query_proj", true);
   }
   add_distances(config, d, more, true);
 }

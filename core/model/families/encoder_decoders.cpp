@@ -11,6 +11,7 @@
 #include "core/model/families/all_encoders.h"
 #include "core/model/families/all_more.h"
 #include "core/model/families/encoder_heads.h"
+#include "core/model/families/encoder_kin.h"
 #include "core/model/families/llama_kin.h"
 
 namespace assay::families {
@@ -57,16 +58,8 @@ Module longformer_attention(const Decoder& d) {
   a.q = own + "query", a.k = own + "key", a.v = own + "value", a.o = "output";
   a.qkv_bias = a.output_bias = true;
   Module module = attention(a);
-  for (const char* name : {"query_global", "key_global", "value_global"}) {
-    add_linear(module, {.name = own + name,
-                        .in = d.hidden,
-                        .out = d.hidden,
-                        .role = Role::other,
-                        .part = Part::attention,
-                        .partition = Partition::columns,
-                        .units = d.heads.value(),
-                        .bias = true});
-  }
+  for (const char* name : {"query_global", "key_global", "value_global"})
+    add_further_heads(module, d, own + name);
   return module;
 }
 

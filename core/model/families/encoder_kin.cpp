@@ -122,6 +122,17 @@ void add_encoder_rest(ConfigReader& config, ModuleTree& tree, const Decoder& d, 
   note_prefixes(tree, kin, use);
 }
 
+void add_further_heads(Module& attend, const Decoder& d, std::string name, bool bias) {
+  add_linear(attend, {.name = std::move(name),
+                      .in = d.hidden,
+                      .out = d.hidden,
+                      .role = Role::other,
+                      .part = Part::attention,
+                      .partition = Partition::columns,
+                      .units = d.heads.value(),
+                      .bias = bias});
+}
+
 void describe_encoder(ConfigReader& config, ModuleTree& tree, const EncoderKin& kin) {
   const Decoder d = read_encoder(config, tree, kin);
   const std::string prefix = encoder_use(config) == EncoderUse::alone ? "" : kin.prefix;

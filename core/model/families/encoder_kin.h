@@ -12,6 +12,8 @@ namespace assay::families {
 
 // How BERT names what attends.
 blocks::HeadAttention bert_attention();
+// A matrix of all heads beside q, k and v, with which engines do not join it: of places, of tokens that see all.
+void add_further_heads(Module& attend, const blocks::Decoder& d, std::string name, bool bias = true);
 
 struct EncoderKin {
   blocks::DecoderDefaults sizes = {

@@ -112,6 +112,16 @@ void add_vit(ConfigReader& config, ModuleTree& tree, const ImageKin& kin, const 
   if (prefix.empty()) tree.aliases = {{"", kin.prefix}};
 }
 
+// Square patches of one kind behind tokens that ViT and DeiT have; its width.
+Quantity add_plain_vit(ConfigReader& config, ModuleTree& tree, const ImageKin& kin,
+                       std::vector<std::string> tokens) {
+  const Quantity hidden = read_image_width(config, tree, 768);
+  add_vit(config, tree, kin,
+          {hidden, seen_patches(config, 16), config.size("num_channels", 3),
+           pixel_sides(config, "patch_size", 16), std::move(tokens)});
+  return hidden;
+}
+
 void add_vit_pooler(ConfigReader& config, ModuleTree& tree, const Quantity& hidden) {
   Module pooler = head_module("pooler");
   add_linear(pooler, head_matrix("pooler.dense", hidden, config.size("pooler_output_size", hidden)));
@@ -122,13 +132,7 @@ void add_vit_pooler(ConfigReader& config, ModuleTree& tree, const Quantity& hidd
 
 void describe_vit(ConfigReader& config, ModuleTree& tree) {
   const ImageKin kin{"vit.", "ViT"};
-  const Quantity hidden = read_image_width(config, tree, 768);
-  add_vit(config, tree, kin,
-          {hidden,
-           seen_patches(config, 16),
-           config.size("num_channels", 3),
-           pixel_sides(config, "patch_size", 16),
-           {"cls_token"}});
+  const Quantity hidden = add_plain_vit(config, tree, kin, {"cls_token"});
   if (is_alone(config, kin))
     add_vit_pooler(config, tree, hidden);
   else
@@ -137,13 +141,7 @@ void describe_vit(ConfigReader& config, ModuleTree& tree) {
 
 void describe_deit(ConfigReader& config, ModuleTree& tree) {
   const ImageKin kin{"deit.", "DeiT"};
-  const Quantity hidden = read_image_width(config, tree, 768);
-  add_vit(config, tree, kin,
-          {hidden,
-           seen_patches(config, 16),
-           config.size("num_channels", 3),
-           pixel_sides(config, "patch_size", 16),
-           {"cls_token", "distillation_token"}});
+  const Quantity hidden = add_plain_vit(config, tree, kin, {"cls_token", "distillation_token"});
   if (is_alone(config, kin))
     add_vit_pooler(config, tree, hidden);
   else if (config.config().architecture().ends_with("WithTeacher"))

@@ -146,16 +146,8 @@ void describe_roformer(ConfigReader& config, ModuleTree& tree) {
 
 // Tokens that see all have queries, keys and values of their own.
 void add_global_matrices(ConfigReader&, const Decoder& d, Module&, Module& layer) {
-  for (const char* name : {"self.query_global", "self.key_global", "self.value_global"}) {
-    add_linear(layer.children.front(), {.name = name,
-                                        .in = d.hidden,
-                                        .out = d.hidden,
-                                        .role = Role::other,
-                                        .part = Part::attention,
-                                        .partition = Partition::columns,
-                                        .units = d.heads.value(),
-                                        .bias = true});
-  }
+  for (const char* name : {"self.query_global", "self.key_global", "self.value_global"})
+    add_further_heads(layer.children.front(), d, name);
 }
 void describe_longformer(ConfigReader& config, ModuleTree& tree) {
   describe_encoder(config, tree,

@@ -51,6 +51,16 @@ struct AttentionTiling {
 // scores of a row, so that a warp's pairs of them meet different banks.
 inline constexpr std::uint32_t kMlaWarps = 8, kMostLatentKey = 576, kMostLatent = 512, kScorePad = 8;
 
+// Of mla_wgmma.cuh: bytes from the beginning of shared memory. Nine tiles of 64 × 64 queries in bfloat16, two steps of as
+// many keys, a tile of weights; three float32 numbers a row; a barrier of eight bytes for a full and for an empty step.
+struct MlaWgmmaRoom {
+  static constexpr std::uint32_t kTile = 64 * 64 * 2, kTiles = kMostLatentKey / 64, kRows = 64, kSteps = 2;
+  static constexpr std::uint32_t kQueries = 0, kRing = kTiles * kTile,
+                                 kWeights = kRing + kSteps * kTiles * kTile;
+  static constexpr std::uint32_t kShares = kWeights + kTile, kBarriers = kShares + 3 * kRows * 4;
+  static constexpr std::uint32_t kBytes = kBarriers + 2 * kSteps * 8;
+};
+
 struct AttentionArgs {
   const void* q = nullptr;        // [tokens, heads, head]
   std::uint64_t q_stride = 0;     // from one token to the next

@@ -13,6 +13,8 @@
 #define ASSAY_TARGET on_device
 #define ASSAY_UNROLL _Pragma("unroll")
 #define ASSAY_NO_UNROLL _Pragma("unroll 1")  // where registers are short
+#define ASSAY_READ_ONLY \
+  const __grid_constant__  // an argument that is read where the launch put it, by an index, too
 #else
 #define ASSAY_KERNEL void
 #define ASSAY_DEVICE inline
@@ -20,4 +22,5 @@
 #define ASSAY_TARGET emulated
 #define ASSAY_UNROLL
 #define ASSAY_NO_UNROLL
+#define ASSAY_READ_ONLY const
 #endif

@@ -75,6 +75,11 @@ Edges gemm_edges();
 Edges gemv_edges();
 GemvPlan plan_gemv(const DeviceLimits& limits, Codes codes, std::size_t tokens, std::size_t outputs,
                    std::size_t inputs);
+// Of several products of the same codes, tokens and inputs: their blocks one after the other, split as each by itself.
+GemvPlan plan_gemv(const DeviceLimits& limits, Codes codes, std::size_t tokens,
+                   std::span<const std::size_t> outputs, std::size_t inputs);
+// Blocks of a product's outputs.
+std::size_t gemv_blocks(std::size_t outputs);
 
 // A thread block for so many rows, of so many threads; and for elements.
 LaunchPlan plan_rows(const DeviceLimits& limits, std::string_view kernel, std::size_t rows,
@@ -87,7 +92,7 @@ LaunchPlan plan_elements(const DeviceLimits& limits, std::string_view kernel, st
 struct GemmLaunchers {
   void (*mma)(const GemmPlan&, const GemmShape&, const GemmArgs&, Stream);
   void (*wgmma)(const GemmPlan&, const GemmShape&, const GemmArgs&, Stream);
-  void (*gemv)(const GemvPlan&, Codes, const GemvArgs&, Stream);
+  void (*gemv)(const GemvPlan&, Codes, const GemvProducts&, Stream);
   void (*planes)(const LaunchPlan&, int planes, const PrepareArgs&, Stream);  // 1, 3; 0: float32
   void (*quantize_fp8)(const LaunchPlan&, bool dequantized, const PrepareArgs&, Stream);
   void (*quantize_int8)(const LaunchPlan&, const PrepareArgs&, Stream);

@@ -3,8 +3,8 @@
 
 namespace assay::cuda {
 
-void launch_gemv_on_device(const GemvPlan& plan, Codes codes, const GemvArgs& args, Stream stream) {
-  launch_gemv(plan, codes, args, stream);
+void launch_gemv_on_device(const GemvPlan& plan, Codes codes, const GemvProducts& products, Stream stream) {
+  launch_gemv(plan, codes, products, stream);
 }
 
 }  // namespace assay::cuda

@@ -147,11 +147,20 @@ ASSAY_DEVICE void sum_splits(const GemvArgs& args, std::int32_t first) {
   }
 }
 
+ASSAY_DEVICE unsigned product_of_block(const GemvProducts& products) {
+  unsigned product = 0;
+  while (product + 1 < products.count && block_index().x >= products.first_block[product + 1]) ++product;
+  return product;
+}
+
+// Grid: blocks of 16 outputs, of one product after the other × splits.
 template <class Dot, int kTokens>
-ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(kGemvThreads, 1) gemv(GemvArgs args) {
+ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(kGemvThreads, 1) gemv(ASSAY_READ_ONLY GemvProducts products) {
   using Sum = typename Dot::Sum;
-  const auto first =
-      static_cast<std::int32_t>((block_index().x * (kGemvThreads / 32) + warp_id()) * kGemvRows);
+  const unsigned product = product_of_block(products);
+  const GemvArgs& args = products.of[product];
+  const unsigned block = block_index().x - products.first_block[product];
+  const auto first = static_cast<std::int32_t>((block * (kGemvThreads / 32) + warp_id()) * kGemvRows);
   if (first >= args.outputs) return;  // a whole warp; no barrier of the block follows
   const std::int32_t begin = static_cast<std::int32_t>(block_index().y) * args.split;
   const std::int32_t end = args.inputs - begin < args.split ? args.inputs : begin + args.split;

@@ -34,4 +34,13 @@ struct GemvArgs {
   Finish finish = Finish::float32;
 };
 
+// Products of one launch: q, k and v of a layer, its gate and up. Block (b, ·) is of the last whose first block is not
+// behind b; tokens, codes and splits are the same of all.
+struct GemvProducts {
+  static constexpr std::uint32_t kMost = 4;
+  GemvArgs of[kMost];
+  std::uint32_t first_block[kMost] = {};
+  std::uint32_t count = 0;
+};
+
 }  // namespace assay::cuda

@@ -23,9 +23,13 @@ class Glue final : public DeviceGlue {
     const std::size_t columns = c.columns();
     if (c.rows == 0 || columns == 0) return;
     const std::unique_ptr<Staging> staging = machine_.stage();
-    const std::vector<std::int32_t> from_rows = narrowed(c.from_rows), to_rows = narrowed(c.to_rows);
-    const CopyArguments arguments = {.from = staging->in(c.from) + c.first,
-                                     .to = staging->out(c.to),
+    // Rows that follow each other, as of a cache that is not paged, are a place to begin at and no table.
+    const bool from_run = follow_each_other(c.from_rows), to_run = follow_each_other(c.to_rows);
+    const std::vector<std::int32_t> from_rows = narrowed(c.from_rows, from_run),
+                                    to_rows = narrowed(c.to_rows, to_run);
+    const std::size_t from_first = from_run ? c.from_rows[0] : 0, to_first = to_run ? c.to_rows[0] : 0;
+    const CopyArguments arguments = {.from = staging->in(c.from) + from_first * c.from.stride() + c.first,
+                                     .to = staging->out(c.to) + to_first * c.to.stride(),
                                      .from_rows = staged(*staging, from_rows),
                                      .to_rows = staged(*staging, to_rows),
                                      .from_stride = c.from.stride(),
@@ -58,8 +62,15 @@ class Glue final : public DeviceGlue {
     staging->finish();
   }
 
-  static std::vector<std::int32_t> narrowed(std::span<const std::size_t> rows) {
+  static bool follow_each_other(std::span<const std::size_t> rows) {
+    for (std::size_t i = 1; i < rows.size(); ++i) {
+      if (rows[i] != rows[0] + i) return false;
+    }
+    return !rows.empty();
+  }
+  static std::vector<std::int32_t> narrowed(std::span<const std::size_t> rows, bool run) {
     std::vector<std::int32_t> narrow_rows;
+    if (run) return narrow_rows;
     narrow_rows.reserve(rows.size());
     for (const std::size_t row : rows) narrow_rows.push_back(static_cast<std::int32_t>(narrow(row)));
     return narrow_rows;

@@ -1,4 +1,8 @@
 // linear as kernels of the registry.
+#include <algorithm>
+#include <optional>
+#include <span>
+
 #include "kernels/cuda/gemm_operands.h"
 #include "kernels/cuda/registration.h"
 
@@ -33,43 +37,98 @@ Matrix run_gemm(Ops& ops, const LinearCall& call, Machine& machine, const GemmLa
   return y;
 }
 
+// Products of one x by weights of one kind, whose number of outputs alone may differ.
+class GemvRun {
+ public:
+  GemvRun(Ops& ops, std::span<const LinearCall> calls, Machine& machine, const GemmLaunchers& launchers)
+      : arithmetic_(ops.arithmetic()),
+        product_(product_of(calls[0].weight, arithmetic_).value()),
+        tokens_(calls[0].x.rows()),
+        operations_(machine, launchers) {
+    std::vector<std::size_t> outputs;
+    for (const LinearCall& call : calls) {
+      made_.push_back(ops.allocate(tokens_, call.weight.outputs()));
+      outputs.push_back(call.weight.rows);
+    }
+    plan_ = plan_gemv(machine.limits(), product_.shape.codes, tokens_, outputs, calls[0].weight.columns);
+    require_fits(plan_.launch);
+  }
+
+  std::vector<Matrix> run(std::span<const LinearCall> calls) {
+    const GemmMath math = product_.shape.math;
+    const DeviceX x = operations_.for_gemv(rows_of(operations_.staging(), calls[0].x), math);
+    std::uint32_t* arrived = plan_.splits > 1 ? operations_.staging().counters(plan_.warps()) : nullptr;
+    GemvProducts products;
+    std::size_t blocks = 0;
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      products.first_block[i] = static_cast<std::uint32_t>(blocks);
+      products.of[i] = arguments(calls[i], made_[i], x);
+      products.of[i].arrived = arrived;
+      blocks += gemv_blocks(calls[i].weight.rows);
+    }
+    products.count = static_cast<std::uint32_t>(calls.size());
+    operations_.launchers().gemv(plan_, product_.shape.codes, products, operations_.stream());
+    operations_.finish();
+    return std::move(made_);
+  }
+
+ private:
+  GemvArgs arguments(const LinearCall& call, const Matrix& y, const DeviceX& x) {
+    const DeviceW w = operations_.weight(call.weight, product_, call.bias, arithmetic_);
+    return {.tokens = static_cast<std::int32_t>(tokens_),
+            .outputs = static_cast<std::int32_t>(call.weight.rows),
+            .inputs = static_cast<std::int32_t>(call.weight.columns),
+            .x = x.data,
+            .x_pitch = x.pitch,
+            .x_scales = x.scales,
+            .weight = w.weight,
+            .w_pitch = w.pitch,
+            .block_rows = w.block_rows,
+            .block_columns = w.block_columns,
+            .scale_columns = w.scale_columns,
+            .first_row = w.first_row,
+            .round_weight = product_.shape.math == GemmMath::bf16,
+            .split = static_cast<std::int32_t>(plan_.split),
+            .splits = static_cast<std::int32_t>(plan_.splits),
+            .parts = plan_.splits > 1 ? operations_.scratch<float>(plan_.splits * tokens_ * call.weight.rows)
+                                      : nullptr,
+            .y = operations_.staging().out(y),
+            .y_pitch = static_cast<std::int64_t>(y.stride()),
+            .finish = finish_of(product_.shape.math, arithmetic_, call.rounding)};
+  }
+
+  Arithmetic arithmetic_;
+  Product product_;
+  std::size_t tokens_;
+  Operations operations_;
+  std::vector<Matrix> made_;
+  GemvPlan plan_;
+};
+
 Matrix run_gemv(Ops& ops, const LinearCall& call, Machine& machine, const GemmLaunchers& launchers) {
-  Matrix y = ops.allocate(call.x.rows(), call.weight.outputs());
-  if (y.empty()) return y;
-  const Product product = product_of(call.weight, ops.arithmetic()).value();
-  const GemmMath math = product.shape.math;
-  const GemvPlan plan =
-      plan_gemv(machine.limits(), product.shape.codes, call.x.rows(), call.weight.rows, call.weight.columns);
-  require_fits(plan.launch);
-  Operations operations(machine, launchers);
-  const DeviceX x = operations.for_gemv(rows_of(operations.staging(), call.x), math);
-  const DeviceW w = operations.weight(call.weight, product, call.bias, ops.arithmetic());
-  const bool sums = plan.splits > 1;
-  const GemvArgs args = {
-      .tokens = static_cast<std::int32_t>(call.x.rows()),
-      .outputs = static_cast<std::int32_t>(call.weight.rows),
-      .inputs = static_cast<std::int32_t>(call.weight.columns),
-      .x = x.data,
-      .x_pitch = x.pitch,
-      .x_scales = x.scales,
-      .weight = w.weight,
-      .w_pitch = w.pitch,
-      .block_rows = w.block_rows,
-      .block_columns = w.block_columns,
-      .scale_columns = w.scale_columns,
-      .first_row = w.first_row,
-      .round_weight = math == GemmMath::bf16,
-      .split = static_cast<std::int32_t>(plan.split),
-      .splits = static_cast<std::int32_t>(plan.splits),
-      .parts = sums ? operations.scratch<float>(plan.splits * call.x.rows() * call.weight.rows) : nullptr,
-      .arrived = sums ? operations.staging().counters(plan.warps()) : nullptr,
-      .y = operations.staging().out(y),
-      .y_pitch = static_cast<std::int64_t>(y.stride()),
-      .finish = finish_of(math, ops.arithmetic(), call.rounding),
-  };
-  launchers.gemv(plan, product.shape.codes, args, operations.stream());
-  operations.finish();
-  return y;
+  if (call.x.rows() == 0 || call.weight.outputs() == 0)
+    return ops.allocate(call.x.rows(), call.weight.outputs());
+  const std::span<const LinearCall> one(&call, 1);
+  return std::move(GemvRun(ops, one, machine, launchers).run(one)[0]);
+}
+
+// One launch where all are of one kind, as q, k and v are, gate and up.
+bool goes_together(std::span<const LinearCall> calls, const Arithmetic& arithmetic) {
+  if (calls.size() > GemvProducts::kMost || calls[0].x.empty()) return false;
+  const std::optional<Product> first = product_of(calls[0].weight, arithmetic);
+  return first && std::all_of(calls.begin(), calls.end(), [&](const LinearCall& call) {
+           const std::optional<Product> product = product_of(call.weight, arithmetic);
+           return product && product->shape.math == first->shape.math &&
+                  product->shape.codes == first->shape.codes && product->packed == first->packed &&
+                  call.weight.columns == calls[0].weight.columns && call.weight.outputs() != 0;
+         });
+}
+std::vector<Matrix> run_gemv_together(Ops& ops, std::span<const LinearCall> calls, Machine& machine,
+                                      const GemmLaunchers& launchers) {
+  if (goes_together(calls, ops.arithmetic())) return GemvRun(ops, calls, machine, launchers).run(calls);
+  std::vector<Matrix> made;
+  for (const LinearCall& call : calls) made.push_back(run_gemv(ops, call, machine, launchers));
+  return made;
 }
 
 std::vector<LaunchPlan> gemm_plans(const GemmKind& kind, const DeviceLimits& limits,
@@ -93,11 +152,15 @@ std::vector<LaunchPlan> gemv_plans(const DeviceLimits& limits, const Arithmetic&
 }  // namespace
 
 void add_gemv_kernel(Registry& registry, Machine& machine, const GemmLaunchers& launchers) {
-  registry.add(cuda_kernel<LinearCall>(machine, "cuda.gemv", "at most 8 tokens: every byte of W read once",
-                                       gemv_edges(), gemv_plans,
-                                       [launchers](Machine& m, Ops& ops, const LinearCall& call) {
-                                         return run_gemv(ops, call, m, launchers);
-                                       }));
+  Kernel<LinearCall> kernel = cuda_kernel<LinearCall>(
+      machine, "cuda.gemv", "at most 8 tokens: every byte of W read once", gemv_edges(), gemv_plans,
+      [launchers](Machine& m, Ops& ops, const LinearCall& call) {
+        return run_gemv(ops, call, m, launchers);
+      });
+  kernel.run_together = [&machine, launchers](Ops& ops, std::span<const LinearCall> calls) {
+    return run_gemv_together(ops, calls, machine, launchers);
+  };
+  registry.add(std::move(kernel));
 }
 
 void add_linear_kernels(Registry& registry, Machine& machine, const GemmLaunchers& launchers) {

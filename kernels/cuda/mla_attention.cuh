@@ -266,6 +266,7 @@ ASSAY_DEVICE void latent_weights(const AttentionArgs& a, unsigned step) {
     }
     ASSAY_UNROLL
     for (unsigned mask = kLanes / 2; mask != 0; mask /= 2) sum += shuffle_xor(sum, mask);
+    sync_warp();  // all lanes have read what its first one writes
     if (!there || lane_id() % kLanes != 0) continue;
     const float correction = share(before, base_of(largest));
     rows.corrections[row] = correction;

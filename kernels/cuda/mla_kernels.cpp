@@ -1,5 +1,7 @@
 // Absorbed MLA as kernels of the registry: queries into the latent space, attention there, and out of it,
 // without leaving the device.
+#include <fmt/format.h>
+
 #include "kernels/cuda/attention_arguments.h"
 #include "kernels/cuda/head_matrices.h"
 #include "kernels/cuda/registration.h"
@@ -40,7 +42,7 @@ class MlaRun {
         arithmetic_(ops.arithmetic()),
         bytes_(element_bytes(arithmetic_)),
         attention_(arithmetic_, shared_attention(call), bytes_, plan.attention, machine, staging,
-                   launchers.attention.pack, PoolReaders::of_latents()) {}
+                   launchers.attention.pack, readers(machine)) {}
 
   void run(const Matrix& y) {
     AttentionArgs& a = attention_.args;
@@ -55,6 +57,17 @@ class MlaRun {
   }
 
  private:
+  // Rows as they lie for mla_wgmma.cuh, else packed.
+  PoolReaders readers(Machine& machine) {
+    PoolReaders readers = PoolReaders::of_latents();
+    if (!plan_.attention.wgmma) return readers;
+    const HeadFormat rows = {.heads = 1, .dim = call_.kv_rank + call_.rope_dim, .element_bytes = 4};
+    readers.keys = [this, &machine, rows](const Matrix& pool) {
+      return packed_rows(machine.limits(), staging_, pool.part(0, rows.dim), rows, launchers_.attention.pack);
+    };
+    return readers;
+  }
+
   const void* into_latents() {
     AttentionArgs& a = attention_.args;
     a.q_stride = call_.heads * a.head_stride;
@@ -150,10 +163,11 @@ void add_mla_kernels(Registry& registry, Machine& machine, const MlaLaunchers& l
     kernel.roundoffs.accumulator = kTensorRoundoff;
     registry.add(std::move(kernel));
   };
-  add("cuda.absorbed_fixed", "a cached row read once for all heads, keys cut at multiples of 256",
+  add("cuda.absorbed", "a cached row read once for all heads, keys cut into what fills a device",
+      SplitRule::by_shape, {.batch_invariant = false, .chunk_invariant = false});
+  add("cuda.absorbed_fixed",
+      fmt::format("the same, keys cut at multiples of {}: bits of a sequence are its own", kFixedMlaSplit),
       SplitRule::fixed, {});
-  add("cuda.absorbed", "the same, keys cut into what fills a device", SplitRule::by_shape,
-      {.batch_invariant = false, .chunk_invariant = false});
 }
 
 }  // namespace assay::cuda

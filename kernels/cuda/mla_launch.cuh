@@ -1,9 +1,10 @@
-// From a plan to the instances of mla_attention and mla_product that it is for.
+// From a plan to the instances of mla_attention, mla_wgmma and mla_product that it is for.
 #pragma once
 
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/mla_attention.cuh"
 #include "kernels/cuda/mla_product.cuh"
+#include "kernels/cuda/mla_wgmma.cuh"
 
 namespace assay::cuda {
 inline namespace ASSAY_TARGET {
@@ -15,6 +16,7 @@ void launch_latents(const AttentionPlan& plan, const AttentionArgs& a, Stream st
 }
 inline void launch_mla_attention(const AttentionPlan& plan, const AttentionArgs& a, unsigned element_bytes,
                                  Stream stream) {
+  if (plan.wgmma) return launch(plan.tiles, mla_wgmma, stream, a);
   const unsigned groups = plan.tiling.rows / 16;
   if (plan.tiles.cluster == 2) return launch(plan.tiles, mla_attention_pair<bf16, 4>, stream, a);
   if (element_bytes == 2) {

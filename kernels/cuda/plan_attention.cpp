@@ -52,7 +52,7 @@ struct Splits {
 };
 
 Splits splits_of(const AttentionShape& shape, SplitRule rule, std::size_t rows, std::size_t blocks_a_tile,
-                 std::size_t fixed) {
+                 std::size_t fixed, std::size_t wanted = kWantedBlocks) {
   if (rule == SplitRule::none) return {};
   if (rule == SplitRule::decoding) return {.few_rows = fixed};
   if (rule == SplitRule::fixed) return {fixed, fixed};
@@ -61,7 +61,7 @@ Splits splits_of(const AttentionShape& shape, SplitRule rule, std::size_t rows, 
     blocks += blocks_a_tile;
     longest = std::max(longest, keys.end - keys.begin);
   });
-  const std::size_t pieces = std::max<std::size_t>(1, kWantedBlocks / std::max<std::size_t>(1, blocks));
+  const std::size_t pieces = std::max<std::size_t>(1, wanted / std::max<std::size_t>(1, blocks));
   const std::size_t split = std::max(kLeastSplit, round_up(blocks_for(longest, pieces), kStep));
   return {split, split};
 }
@@ -269,10 +269,40 @@ bool goes_in_pairs(const DeviceLimits& limits, const AttentionShape& shape, cons
          shape.heads % (2 * t.rows) == 0 && shape.qk_dim % 16 == 0;
 }
 
+// DeepSeek's widths in bfloat16 on Hopper: tiles of 64 rows whatever the heads, read where they lie.
+bool takes_wgmma(const DeviceLimits& limits, const AttentionShape& shape) {
+  return limits.sm == 90 && shape.element_bytes == 2 && shape.kv_heads == 1 && shape.window == 0 &&
+         shape.qk_dim == kMostLatentKey && shape.v_dim == kMostLatent;
+}
+AttentionPlan plan_mla_wgmma(const DeviceLimits& limits, const AttentionShape& shape, SplitRule rule) {
+  AttentionPlan plan;
+  plan.wgmma = true;
+  plan.tiling = {.rows = MlaWgmmaRoom::kRows,
+                 .keys = kStep,
+                 .stages = MlaWgmmaRoom::kSteps,
+                 .shared_bytes = MlaWgmmaRoom::kBytes};
+  cut(shape, plan.tiling.rows, splits_of(shape, rule, plan.tiling.rows, 1, kFixedMlaSplit, kWantedMlaBlocks),
+      plan);
+  constexpr unsigned kThreads = 384;  // two warpgroups that multiply, one that brings
+  plan.tiles = checked_plan(
+      limits, {.kernel = "mla_wgmma",
+               .variant = fmt::format("{} rows × {} keys, bf16", plan.tiling.rows, plan.tiling.keys),
+               .grid = {static_cast<unsigned>(plan.work.size()), 1, 1},
+               .threads = kThreads,
+               .shared_bytes = plan.tiling.shared_bytes,
+               .stages = static_cast<int>(plan.tiling.stages),
+               .registers = 168,
+               .why = fmt::format("a float32 row of the cache is read once for {} rows; {} pieces of work",
+                                  plan.tiling.rows, plan.work.size())});
+  plan.merge = merge_plan(limits, shape, plan);
+  return plan;
+}
+
 }  // namespace
 
 AttentionPlan plan_mla_attention(const DeviceLimits& limits, const AttentionShape& shape, SplitRule rule) {
   require_shape(shape);
+  if (takes_wgmma(limits, shape)) return plan_mla_wgmma(limits, shape, rule);
   AttentionPlan plan;
   choose_mla_tiling(limits, shape, plan.tiling);
   cut(shape, plan.tiling.rows, splits_of(shape, rule, plan.tiling.rows, 1, kFixedMlaSplit), plan);

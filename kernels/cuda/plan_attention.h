@@ -32,6 +32,8 @@ inline constexpr std::size_t kLeastSplit = 128;
 inline constexpr std::size_t kDecodingRows = 64;  // queries × heads that share a key head
 // Two for each of an H100's 132 SMs; the same on every device, so that pieces are too.
 inline constexpr std::size_t kWantedBlocks = 264;
+// Of mla_wgmma.cuh, of which an SM holds one.
+inline constexpr std::size_t kWantedMlaBlocks = 132;
 
 struct SequenceShape {
   std::size_t queries = 0, keys = 0;
@@ -49,6 +51,7 @@ struct AttentionPlan {
   AttentionTiling tiling;
   unsigned value_tiles = 1;         // of 64 columns: which instance of flash_attention
   unsigned row_groups = 1;          // of 16 rows, a warp's: likewise
+  bool wgmma = false;               // mla_wgmma.cuh, which reads float32 rows of the cache where they lie
   std::vector<AttentionWork> work;  // the longest first
   std::vector<MergeWork> merges;
   std::size_t partials = 0;

@@ -195,8 +195,16 @@ Edges gemv_edges() {
   return edges;
 }
 
+std::size_t gemv_blocks(std::size_t outputs) {
+  return blocks_for(outputs, 16);
+}
+
 GemvPlan plan_gemv(const DeviceLimits& limits, Codes codes, std::size_t tokens, std::size_t outputs,
                    std::size_t inputs) {
+  return plan_gemv(limits, codes, tokens, std::span(&outputs, 1), inputs);
+}
+GemvPlan plan_gemv(const DeviceLimits& limits, Codes codes, std::size_t tokens,
+                   std::span<const std::size_t> outputs, std::size_t inputs) {
   GemvPlan plan;
   plan.split = gemv_split(codes);
   plan.splits = std::max<std::size_t>(1, blocks_for(inputs, plan.split));
@@ -207,7 +215,9 @@ GemvPlan plan_gemv(const DeviceLimits& limits, Codes codes, std::size_t tokens, 
                          .threads = 128,
                          .registers = 255,
                          .why = fmt::format("{} splits of {} inputs", plan.splits, plan.split)};
-  choice.grid = {capped(blocks_for(outputs, 16), kMostGridColumns), static_cast<unsigned>(plan.splits), 1};
+  std::size_t blocks = 0;
+  for (const std::size_t count : outputs) blocks += gemv_blocks(count);
+  choice.grid = {capped(blocks, kMostGridColumns), static_cast<unsigned>(plan.splits), 1};
   plan.launch = checked_plan(limits, std::move(choice));
   return plan;
 }

@@ -11,8 +11,10 @@
 namespace assay::cuda::emulator {
 
 struct WgmmaProduct {
-  float* d;  // [64] of this thread
+  float* d;       // of this thread
+  unsigned sums;  // of it: half as many as B has columns
   std::uint64_t a, b;
+  bool down;  // B's rows are the terms
   bool added;
   std::size_t element_bytes;
   double (*value)(const std::byte*);

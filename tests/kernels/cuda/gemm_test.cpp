@@ -139,6 +139,59 @@ TEST(CudaGemm, VectorsInSplits) {
                                      "linear:Q8_0:m=8:k=2112:n=3:in=zero:seed=1"}),
             4u);
 }
+// q, k and v in one launch: each as by itself, biased or not, split or not, for one token and for as many as there may be.
+TEST(CudaGemm, VectorsOfOneXGoTogether) {
+  const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(90);
+  int launches = 0;
+  static int* counted;
+  counted = &launches;
+  cuda::GemmLaunchers launchers = emulated_launchers();
+  launchers.gemv = [](const cuda::GemvPlan& plan, cuda::Codes codes, const cuda::GemvProducts& products,
+                      cuda::Stream stream) {
+    ++*counted;
+    cuda::launch_gemv(plan, codes, products, stream);
+  };
+  Registry registry;
+  cuda::add_gemv_kernel(registry, *machine, launchers);
+  const Kernel<LinearCall>& gemv = registry.of<LinearCall>().front();
+  const auto made = [](std::string_view form, std::size_t rows, std::size_t columns, std::uint64_t seed) {
+    return std::make_unique<MadeWeight>(weight_form(std::string(form)), InputKind::zero_mean,
+                                        FillOptions{.rows = rows, .columns = columns, .seed = seed});
+  };
+  struct Together {
+    std::vector<std::string> forms;
+    Precision precision;
+    std::size_t columns;
+    int launches;
+  };
+  for (const Together& t : {Together{{"BF16", "BF16", "BF16"}, Precision::bf16, 96, 1},
+                            Together{{"BF16", "BF16"}, Precision::bf16, 2100, 1},
+                            Together{{"Q8_0", "Q8_0", "Q8_0", "Q8_0"}, Precision::f32, 64, 1},
+                            Together{{"BF16", "F16", "BF16"}, Precision::bf16, 96, 3},
+                            Together{std::vector<std::string>(5, "F32"), Precision::f32, 33, 5}}) {
+    std::vector<std::unique_ptr<MadeWeight>> weights;
+    for (std::size_t i = 0; i < t.forms.size(); ++i)
+      weights.push_back(made(t.forms[i], 5 + 20 * i, t.columns, 40 + i));
+    const auto bias = made("F32", 1, 25, 7);
+    for (const std::size_t tokens : {1, 3, 8}) {
+      ReferenceOps ops(Arithmetic{t.precision}, 1);
+      std::vector<float> x(tokens * t.columns);
+      fill_inputs(InputKind::zero_mean, {.rows = tokens, .columns = t.columns, .seed = 9}, x);
+      const Matrix in = ops.upload(std::vector<double>(x.begin(), x.end()), tokens, t.columns);
+      std::vector<LinearCall> calls;
+      for (const auto& weight : weights) calls.push_back({in, weight->view(), {}});
+      calls[1].bias = bias->view();
+      launches = 0;
+      const std::vector<Matrix> together = gemv.run_together(ops, calls);
+      EXPECT_EQ(launches, t.launches) << t.forms[0] << " " << tokens;
+      ASSERT_EQ(together.size(), calls.size());
+      for (std::size_t i = 0; i < calls.size(); ++i)
+        EXPECT_EQ(ops.download(together[i]), ops.download(gemv.run(ops, calls[i])))
+            << t.forms[i] << " " << i << ", " << tokens;
+    }
+  }
+}
+
 TEST(CudaGemm, Experts) {
   // Of each form a small one, and what is special: fused gates, all experts for all tokens, one expert.
   const auto wanted = [](const CaseId& id) {

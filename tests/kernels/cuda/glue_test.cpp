@@ -101,8 +101,9 @@ TEST_P(DeviceGlueOf, HasTheReferencesBits) {
     sides.agree("add", [&](Ops& ops) { return ops.add(of(ops).x, of(ops).y); });
     sides.agree("scale", [&](Ops& ops) { return ops.scale(of(ops).x, of(ops).factors); });
     sides.agree("concatenate", [&](Ops& ops) { return ops.concatenate(of(ops).x, of(ops).factors); });
-    const std::vector<std::size_t> order = {4, 0, 0, 2};
-    sides.agree("gather", [&](Ops& ops) { return ops.gather(of(ops).x, order); });
+    for (const std::vector<std::size_t>& order :
+         {std::vector<std::size_t>{4, 0, 0, 2}, {1, 2, 3}, {2, 3, 3}, {3, 2}, {4}})
+      sides.agree("gather", [&](Ops& ops) { return ops.gather(of(ops).x, order); });
     if (columns % 6 == 0) sides.agree("of_each", [&](Ops& ops) { return ops.of_each(of(ops).x, 6, 2, 3); });
     // Parts of wider matrices, whose rows lie farther apart than they are long.
     if (columns > 4)
@@ -123,6 +124,21 @@ TEST_P(DeviceGlueOf, StoresRowsWhereThePagesSay) {
   const std::vector<double> there = sides.device->download(stored(*sides.device));
   EXPECT_EQ(there, sides.host.download(stored(sides.host)));
   EXPECT_EQ(std::count(there.begin(), there.end(), 0.0), 28);
+}
+
+// Rows of a cache without pages follow each other: at its beginning, within it, at its end.
+TEST_P(DeviceGlueOf, StoresRowsThatFollowEachOther) {
+  for (const std::size_t position : {0u, 3u, 5u}) {
+    Sides sides(GetParam());
+    const auto stored = [&](Ops& ops) {
+      const Matrix base = ops.upload(std::vector<double>(8 * 7, 0), 8, 7),
+                   rows = ops.upload(numbers(21, 4), 3, 7);
+      ops.store({base, nullptr, 0}, position, rows);
+      return base;
+    };
+    EXPECT_EQ(sides.device->download(stored(*sides.device)), sides.host.download(stored(sides.host)))
+        << position;
+  }
 }
 
 TEST_P(DeviceGlueOf, NothingOfNothing) {

@@ -81,6 +81,57 @@ TEST(EmulatedCopyEngine, BringsATileAsWgmmaReadsIt) {
   }
 }
 
+// Two tiles of 64 rows × 64 columns of bfloat16: their rows as columns of a product, and as its terms.
+TEST(EmulatedWgmma, ReadsATileAcrossAndDown) {
+  constexpr unsigned kTileBytes = 64 * 128;
+  const auto number = [](unsigned tile, unsigned row, unsigned column) {
+    return static_cast<float>(static_cast<int>((row * 7 + column * 3 + tile * 5) % 11) - 5);
+  };
+  const Launch launch = {
+      .grid = {1, 1, 1}, .block = {128, 1, 1}, .shared_bytes = 3 * kTileBytes, .order = Order::forward};
+  std::vector<float> scores(64 * 64), sums(64 * 128);
+  run(launch, [&] {
+    for (unsigned i = thread_id(); i < 3 * 64 * 64; i += 128) {
+      const unsigned tile = i / 4096, row = i / 64 % 64, column = i % 64;
+      const auto chunk =
+          static_cast<unsigned>(Swizzle128::chunk(static_cast<int>(row), static_cast<int>(column / 8)));
+      *shared_memory<bf16>(tile * kTileBytes + row * 128 + chunk * 16 + column % 8 * 2) =
+          from_float<bf16>(number(tile, row, column));
+    }
+    sync_block();
+    const SharedOperand a = shared_operand(shared_memory<unsigned char>()),
+                        across = shared_operand(shared_memory<unsigned char>(kTileBytes));
+    const DownOperand down = down_operand(shared_memory<unsigned char>(kTileBytes), kTileBytes);
+    WgmmaQueue queue;
+    float s[32] = {}, d[64] = {};
+    for (int k = 0; k < 4; ++k) {
+      wgmma_m64n64<bf16>(queue, s, a.at(k), across.at(k), k != 0);
+      wgmma_m64n128_down<bf16>(queue, d, a.at(k), down.at(k), k != 0);
+    }
+    wgmma_commit(queue);
+    wgmma_wait<0>(queue, d);
+    const unsigned row = warp_id() * 16 + lane_id() / 4;
+    for (unsigned i = 0; i < 64; ++i) {
+      const unsigned r = row + i / 2 % 2 * 8, column = i / 4 * 8 + lane_id() % 4 * 2 + i % 2;
+      if (i < 32) scores[r * 64 + column] = s[i];
+      sums[r * 128 + column] = d[i];
+    }
+  });
+  for (unsigned r = 0; r < 64; ++r) {
+    for (unsigned c = 0; c < 128; ++c) {
+      float score = 0, sum = 0;
+      for (unsigned k = 0; k < 64; ++k) {
+        if (c < 64) score += number(0, r, k) * number(1, c, k);
+        sum += number(0, r, k) * number(1 + c / 64, k, c % 64);
+      }
+      if (c < 64) {
+        ASSERT_EQ(scores[r * 64 + c], score) << r << " " << c;
+      }
+      ASSERT_EQ(sums[r * 128 + c], sum) << r << " " << c;
+    }
+  }
+}
+
 // One thread brings, the others read, through a ring of two stages: each stage's third use is its second phase 0.
 TEST(EmulatedCopyEngine, FeedsARing) {
   const MappedBytes source;

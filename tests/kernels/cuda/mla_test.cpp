@@ -65,6 +65,7 @@ TEST(CudaLatent, PassesInPieces) {
 struct LatentResult {
   std::vector<double> y;
   unsigned cluster = 0;
+  bool wgmma = false;
 };
 LatentResult latents_by(std::string_view name, const cuda::DeviceLimits& limits, const std::string& id) {
   const std::unique_ptr<cuda::Machine> machine = cuda::emulated_machine(limits);
@@ -78,6 +79,7 @@ LatentResult latents_by(std::string_view name, const cuda::DeviceLimits& limits,
     LatentResult result;
     for (const cuda::LaunchPlan& plan : kernel.plans(limits, made->arithmetic, call)) {
       if (plan.kernel == "mla_attention") result.cluster = plan.cluster;
+      result.wgmma |= plan.kernel == "mla_wgmma";
     }
     result.y = ops.download(kernel.run(ops, call));
     return result;
@@ -119,6 +121,33 @@ TEST(CudaLatent, PairsOfBlocksReadTheCacheOnce) {
     EXPECT_FALSE(pairs.y.empty());
     EXPECT_EQ(pairs.y, single.y);
   }
+}
+
+// DeepSeek's widths by warpgroups, beside mma.sync of another board: two tiles of heads, steps that end within their 64
+// keys, pages in no order, queries that see different keys, pieces; few heads; and more rows than a tile has.
+TEST(CudaLatent, WarpgroupsReadTheCacheWhereItLies) {
+  const std::string widths = "rank=512:nope=8:rope=64:v=8:act=bf16:in=zero:seed=1:";
+  for (const std::string sizes : {"heads=128:keys=131:queries=1:seqs=2:page=16", "heads=5:keys=270:queries=3",
+                                  "heads=40:keys=67:queries=2:page=8", "heads=2:keys=1:queries=1"}) {
+    const std::string id = "mla:F32:way=absorbed:" + widths + sizes;
+    const LatentResult of_hopper = latents_by("cuda.absorbed_fixed", *cuda::limits_of(90), id),
+                       of_ampere = latents_by("cuda.absorbed_fixed", *cuda::limits_of(80), id);
+    EXPECT_TRUE(of_hopper.wgmma) << id;
+    EXPECT_FALSE(of_ampere.wgmma) << id;
+    ASSERT_EQ(of_hopper.y.size(), of_ampere.y.size());
+    ASSERT_FALSE(of_hopper.y.empty());
+    // Weights of the softmax, relative to other maxima, and results are rounded to bfloat16.
+    for (std::size_t i = 0; i < of_hopper.y.size(); ++i)
+      ASSERT_NEAR(of_hopper.y[i], of_ampere.y[i], 0x1p-6) << id << " " << i;
+  }
+}
+
+// Whether a token came by itself, in a chunk or beside others: its bits are its own.
+TEST(CudaLatent, WarpgroupsPassTheExamination) {
+  const auto wanted = [](const CaseId& id) {
+    return id.number("rank") == 512 && id.word("act", "f32") == "bf16" && id.word("way", "") == "absorbed";
+  };
+  EXPECT_GT(pass_emulated(90, add_mla, wanted), 3u);
 }
 
 TEST(CudaLatent, PassesAtItsEdges) {

@@ -148,6 +148,7 @@ TEST(MlaPlans, FitEveryArchitecture) {
           SCOPED_TRACE(heads);
           expect_within(limits, plan.tiles);
           expect_within(limits, plan.merge);
+          if (plan.wgmma) continue;
           EXPECT_EQ(plan.tiles.block.x, 256u);
           EXPECT_LE(plan.tiling.rows, bytes == 2 ? 64u : 32u);
           EXPECT_TRUE(plan.tiling.keys == 32 || plan.tiling.keys == 16);  // of which there are instances
@@ -173,10 +174,58 @@ TEST(MlaPlans, ReadTheCacheOnceForSixtyFourHeads) {
   for (const DeviceLimits& limits : all_device_limits()) {
     const AttentionPlan plan = plan_mla_attention(limits, shape, SplitRule::none);
     EXPECT_EQ(plan.tiling.rows, 64u) << limits.sm;
+    if (limits.sm == 90) continue;  // below
     EXPECT_EQ(plan.tiling.keys, limits.shared_per_block > 120'000 ? 32u : 16u) << limits.sm;
     EXPECT_EQ(plan.tiling.stages, 3u) << limits.sm;
     EXPECT_EQ(plan.work.size(), 1u) << limits.sm;
   }
+}
+
+// On Hopper by warpgroups: 64 rows and 64 keys whatever the heads, of the cache as it lies; every other board, width and
+// arithmetic as before.
+TEST(MlaPlans, WarpgroupsTakeDeepSeeksWidths) {
+  for (const std::size_t heads : {16, 64, 128}) {
+    const AttentionPlan plan =
+        plan_mla_attention(*limits_of(90), latents_of(heads, {{1, 4096}, {3, 70}}), SplitRule::fixed);
+    expect_within(*limits_of(90), plan.tiles);
+    EXPECT_TRUE(plan.wgmma);
+    EXPECT_EQ(plan.tiles.kernel, "mla_wgmma");
+    EXPECT_EQ(plan.tiles.block.x, 384u);
+    EXPECT_EQ(plan.tiling.rows, 64u);
+    EXPECT_EQ(plan.tiling.keys, 64u);
+    EXPECT_EQ(plan.tiling.shared_bytes, MlaWgmmaRoom::kBytes);
+    for (const AttentionWork& work : plan.work) EXPECT_EQ(work.key_begin % 64, 0u);
+  }
+  for (const int sm : {80, 89, 100, 120})
+    EXPECT_FALSE(plan_mla_attention(*limits_of(sm), latents_of(64, {{1, 99}}), SplitRule::fixed).wgmma) << sm;
+  AttentionShape other = latents_of(64, {{1, 99}});
+  other.element_bytes = 4;
+  EXPECT_FALSE(plan_mla_attention(*limits_of(90), other, SplitRule::fixed).wgmma);
+  for (const Widths& widths : {Widths{576, 504}, {568, 512}, {320, 256}}) {
+    other = shape_of(widths, 2, {{1, 99}});
+    other.kv_heads = 1;
+    EXPECT_FALSE(plan_mla_attention(*limits_of(90), other, SplitRule::fixed).wgmma) << widths.qk;
+  }
+}
+
+// Areas follow each other, tiles that wgmma reads begin on 1,024 bytes, and all of it is what a block may have.
+TEST(MlaPlans, WarpgroupsHaveRoom) {
+  using Room = MlaWgmmaRoom;
+  EXPECT_EQ(Room::kRing - Room::kQueries, 64u * 576 * 2);
+  EXPECT_EQ(Room::kWeights - Room::kRing, 2u * 64 * 576 * 2);
+  EXPECT_EQ(Room::kShares - Room::kWeights, 64u * 64 * 2);
+  EXPECT_EQ(Room::kBarriers - Room::kShares, 3u * 64 * 4);
+  EXPECT_EQ(Room::kBytes - Room::kBarriers, 4u * 8);
+  for (const std::uint32_t area : {Room::kQueries, Room::kRing, Room::kWeights}) EXPECT_EQ(area % 1024, 0u);
+  EXPECT_LE(Room::kBytes, limits_of(90)->shared_per_block);
+}
+
+// As many pieces as an H100 has processors, each of whole steps.
+TEST(MlaPlans, WarpgroupsFillADeviceOnce) {
+  const AttentionPlan plan = plan_mla_attention(
+      *limits_of(90), latents_of(128, std::vector<SequenceShape>(16, {1, 4096})), SplitRule::by_shape);
+  EXPECT_EQ(plan.work.size(), 128u);
+  EXPECT_EQ(plan.work[0].key_end - plan.work[0].key_begin, 1024u);
 }
 
 // Of 128 heads two tiles read the same keys: as blocks that follow each other, so that the second finds them in the
@@ -202,10 +251,13 @@ TEST(MlaPlans, GoInPairsWhereTheyCan) {
   const auto cluster = [](int sm, const AttentionShape& shape) {
     return plan_mla_attention(*limits_of(sm), shape, SplitRule::fixed).tiles.cluster;
   };
-  const AttentionShape shape = latents_of(128, {{1, 1000}, {2, 700}});
+  AttentionShape shape = latents_of(128, {{1, 1000}, {2, 700}});
+  shape.v_dim = 504;  // of DeepSeek's 512 it is warpgroups' work
   EXPECT_EQ(cluster(90, shape), 2u);
   for (const int sm : {80, 89, 100, 120}) EXPECT_EQ(cluster(sm, shape), 1u) << sm;
-  EXPECT_EQ(cluster(90, latents_of(64, {{1, 1000}})), 1u);
+  AttentionShape few = shape;
+  few.heads = 64;
+  EXPECT_EQ(cluster(90, few), 1u);
   AttentionShape other = shape;
   other.element_bytes = 4;
   EXPECT_EQ(cluster(90, other), 1u);

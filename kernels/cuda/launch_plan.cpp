@@ -32,6 +32,8 @@ std::string broken_limit(const DeviceLimits& limits, const LaunchPlan& plan) {
   return {};
 }
 
+thread_local bool PlansWithoutWords::silent = false;
+
 LaunchPlan checked_plan(const DeviceLimits& limits, LaunchChoice choice) {
   LaunchPlan plan;
   plan.kernel = std::move(choice.kernel);

@@ -158,6 +158,7 @@ void add_gemv_kernel(Registry& registry, Machine& machine, const GemmLaunchers& 
         return run_gemv(ops, call, m, launchers);
       });
   kernel.run_together = [&machine, launchers](Ops& ops, std::span<const LinearCall> calls) {
+    const PlansWithoutWords none;
     return run_gemv_together(ops, calls, machine, launchers);
   };
   registry.add(std::move(kernel));

@@ -93,12 +93,12 @@ void cut(const AttentionShape& shape, std::size_t rows, const Splits& splits, At
 LaunchPlan merge_plan(const DeviceLimits& limits, const AttentionShape& shape, const AttentionPlan& plan) {
   LaunchPlan merge = checked_plan(
       limits, {.kernel = "attention_merge",
-               .variant = fmt::format("{} threads", kMergeThreads),
+               .variant = said("{} threads", kMergeThreads),
                .grid = {static_cast<unsigned>(std::max<std::size_t>(1, plan.merges.size())),
                         static_cast<unsigned>(shape.kv_heads), plan.tiling.rows},
                .threads = kMergeThreads,
                .registers = 56,
-               .why = fmt::format("{} tiles were cut, into {} pieces", plan.merges.size(), plan.partials)});
+               .why = said("{} tiles were cut, into {} pieces", plan.merges.size(), plan.partials)});
   merge.grid.x = static_cast<unsigned>(plan.merges.size());
   return merge;
 }
@@ -191,17 +191,17 @@ AttentionPlan plan_attention(const DeviceLimits& limits, const AttentionShape& s
   cut(shape, plan.tiling.rows,
       splits_of(shape, rule, plan.tiling.rows, shape.kv_heads * value_groups, kFixedSplit), plan);
   plan.tiles = checked_plan(
-      limits, {.kernel = "flash_attention",
-               .variant = fmt::format("{} rows, {} × 64 columns of values, {}", plan.tiling.rows,
-                                      plan.value_tiles, shape.element_bytes == 2 ? "bf16" : "3 × tf32"),
-               .grid = {static_cast<unsigned>(plan.work.size()), static_cast<unsigned>(shape.kv_heads),
-                        static_cast<unsigned>(value_groups)},
-               .threads = 2 * plan.tiling.rows / plan.row_groups,
-               .shared_bytes = plan.tiling.shared_bytes,
-               .stages = static_cast<int>(plan.tiling.stages),
-               .registers = registers_of(shape.element_bytes, plan.value_tiles, plan.row_groups),
-               .why = fmt::format("{} pieces of work; {} tiles of 64 × 64 under way on an SM",
-                                  plan.work.size(), best)});
+      limits,
+      {.kernel = "flash_attention",
+       .variant = said("{} rows, {} × 64 columns of values, {}", plan.tiling.rows, plan.value_tiles,
+                       shape.element_bytes == 2 ? "bf16" : "3 × tf32"),
+       .grid = {static_cast<unsigned>(plan.work.size()), static_cast<unsigned>(shape.kv_heads),
+                static_cast<unsigned>(value_groups)},
+       .threads = 2 * plan.tiling.rows / plan.row_groups,
+       .shared_bytes = plan.tiling.shared_bytes,
+       .stages = static_cast<int>(plan.tiling.stages),
+       .registers = registers_of(shape.element_bytes, plan.value_tiles, plan.row_groups),
+       .why = said("{} pieces of work; {} tiles of 64 × 64 under way on an SM", plan.work.size(), best)});
   plan.merge = merge_plan(limits, shape, plan);
   return plan;
 }
@@ -286,14 +286,14 @@ AttentionPlan plan_mla_wgmma(const DeviceLimits& limits, const AttentionShape& s
   constexpr unsigned kThreads = 384;  // two warpgroups that multiply, one that brings
   plan.tiles = checked_plan(
       limits, {.kernel = "mla_wgmma",
-               .variant = fmt::format("{} rows × {} keys, bf16", plan.tiling.rows, plan.tiling.keys),
+               .variant = said("{} rows × {} keys, bf16", plan.tiling.rows, plan.tiling.keys),
                .grid = {static_cast<unsigned>(plan.work.size()), 1, 1},
                .threads = kThreads,
                .shared_bytes = plan.tiling.shared_bytes,
                .stages = static_cast<int>(plan.tiling.stages),
                .registers = 168,
-               .why = fmt::format("a float32 row of the cache is read once for {} rows; {} pieces of work",
-                                  plan.tiling.rows, plan.work.size())});
+               .why = said("a float32 row of the cache is read once for {} rows; {} pieces of work",
+                           plan.tiling.rows, plan.work.size())});
   plan.merge = merge_plan(limits, shape, plan);
   return plan;
 }
@@ -307,24 +307,23 @@ AttentionPlan plan_mla_attention(const DeviceLimits& limits, const AttentionShap
   choose_mla_tiling(limits, shape, plan.tiling);
   cut(shape, plan.tiling.rows, splits_of(shape, rule, plan.tiling.rows, 1, kFixedMlaSplit), plan);
   const bool pairs = goes_in_pairs(limits, shape, plan.tiling);
-  plan.tiles = checked_plan(
-      limits, {.kernel = "mla_attention",
-               .variant = fmt::format("{} rows × {} keys, {}", plan.tiling.rows, plan.tiling.keys,
-                                      shape.element_bytes == 2 ? "bf16" : "3 × tf32"),
-               .grid = {static_cast<unsigned>(plan.work.size()), 1, 1},
-               .threads = kMlaThreads,
-               .shared_bytes = plan.tiling.shared_bytes,
-               .stages = static_cast<int>(plan.tiling.stages),
-               .cluster = pairs ? 2u : 1u,
-               .registers = mla_registers(shape.element_bytes, plan.tiling.rows),
-               .why = fmt::format("a row of the cache is read once for {} rows; {} pieces of work",
-                                  (pairs ? 2 : 1) * plan.tiling.rows, plan.work.size())});
+  plan.tiles =
+      checked_plan(limits, {.kernel = "mla_attention",
+                            .variant = said("{} rows × {} keys, {}", plan.tiling.rows, plan.tiling.keys,
+                                            shape.element_bytes == 2 ? "bf16" : "3 × tf32"),
+                            .grid = {static_cast<unsigned>(plan.work.size()), 1, 1},
+                            .threads = kMlaThreads,
+                            .shared_bytes = plan.tiling.shared_bytes,
+                            .stages = static_cast<int>(plan.tiling.stages),
+                            .cluster = pairs ? 2u : 1u,
+                            .registers = mla_registers(shape.element_bytes, plan.tiling.rows),
+                            .why = said("a row of the cache is read once for {} rows; {} pieces of work",
+                                        (pairs ? 2 : 1) * plan.tiling.rows, plan.work.size())});
   if (shape.v_dim > kMostLatent || shape.v_dim > shape.qk_dim || shape.qk_dim > kMostLatentKey ||
       shape.kv_heads != 1) {
     plan.tiles.fits = false;
-    plan.tiles.why =
-        fmt::format("rows of {} columns with values of {}, where a block has room for {} with {}",
-                    shape.qk_dim, shape.v_dim, kMostLatentKey, kMostLatent);
+    plan.tiles.why = said("rows of {} columns with values of {}, where a block has room for {} with {}",
+                          shape.qk_dim, shape.v_dim, kMostLatentKey, kMostLatent);
   }
   plan.merge = merge_plan(limits, shape, plan);
   return plan;
@@ -351,13 +350,13 @@ LaunchPlan plan_mla_product(const DeviceLimits& limits, std::size_t tokens, std:
   constexpr std::size_t kThreads = 128, kTokens = 8;
   return checked_plan(
       limits, {.kernel = "mla_product",
-               .variant = fmt::format("{} columns, {} tokens", kThreads, kTokens),
+               .variant = said("{} columns, {} tokens", kThreads, kTokens),
                .grid = {static_cast<unsigned>(blocks_for(outputs, kThreads)), static_cast<unsigned>(heads),
                         static_cast<unsigned>(blocks_for(tokens, kTokens))},
                .threads = kThreads,
                .shared_bytes = kTokens * inputs * sizeof(float),
                .registers = 96,
-               .why = fmt::format("a column of weights is read once for {} tokens", kTokens)});
+               .why = said("a column of weights is read once for {} tokens", kTokens)});
 }
 
 LaunchPlan plan_pack_heads(const DeviceLimits& limits, std::size_t bytes) {

@@ -18,7 +18,7 @@ LaunchPlan plan_elements(const DeviceLimits& limits, const char* kernel, const E
   choice.variant = "a thread an element";
   choice.grid = {static_cast<unsigned>(blocks_for(shape.columns, kThreads)),
                  static_cast<unsigned>(std::min<std::size_t>(shape.rows, kMostGridRows)), 1};
-  choice.why = fmt::format("{} rows of {}", shape.rows, shape.columns);
+  choice.why = said("{} rows of {}", shape.rows, shape.columns);
   return checked_plan(limits, std::move(choice));
 }
 
@@ -58,7 +58,7 @@ LaunchPlan plan_quantize(const DeviceLimits& limits, const QuantizeShape& shape)
   choice.threads = warp ? 128 : kThreads;
   choice.grid.x = static_cast<unsigned>(warp ? blocks_for(shape.blocks, 4) : shape.blocks);
   choice.shared_bytes = warp ? 0 : 128;
-  choice.why = fmt::format("{} scales of {} elements each", shape.blocks, shape.block_elements);
+  choice.why = said("{} scales of {} elements each", shape.blocks, shape.block_elements);
   return checked_plan(limits, std::move(choice));
 }
 

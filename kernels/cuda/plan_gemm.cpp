@@ -82,19 +82,19 @@ GemmPlan plan_with(const DeviceLimits& limits, const GemmShape& shape,
   plan.tile_rows = tile.rows;
   plan.row_tiles = tiles_of_rows(tile, group_rows);
   const std::size_t blocks = plan.row_tiles * blocks_for(shape.outputs, tile.outputs);
-  LaunchChoice choice = {.kernel = fmt::format("{} {} {}", kernel, name(shape.math), name(shape.codes)),
-                         .variant = fmt::format("{}×{}×{}", tile.rows, tile.outputs, depth(shape.math)),
+  LaunchChoice choice = {.kernel = said("{} {} {}", kernel, name(shape.math), name(shape.codes)),
+                         .variant = said("{}×{}×{}", tile.rows, tile.outputs, depth(shape.math)),
                          .threads = tile.threads,
                          .shared_bytes = stage * static_cast<std::size_t>(stages),
                          .stages = stages,
                          .registers = tile.registers};
   choice.grid.x = static_cast<unsigned>(std::min<std::size_t>(blocks, kMostGridColumns));
-  choice.why = fmt::format("{} tiles for {} SMs; {} stages of {} bytes in {}", blocks, limits.sm_count,
-                           stages, stage, limits.shared_per_block);
+  choice.why = said("{} tiles for {} SMs; {} stages of {} bytes in {}", blocks, limits.sm_count, stages,
+                    stage, limits.shared_per_block);
   plan.launch = checked_plan(limits, std::move(choice));
   if (blocks > kMostGridColumns) {
     plan.launch.fits = false;
-    plan.launch.why = fmt::format("{} tiles are more than a grid has", blocks);
+    plan.launch.why = said("{} tiles are more than a grid has", blocks);
   }
   return plan;
 }
@@ -150,7 +150,7 @@ std::string_view name(GemmMath math) {
 GemmPlan plan_gemm_mma(const DeviceLimits& limits, const GemmShape& shape,
                        std::span<const std::size_t> group_rows) {
   if (shape.math == GemmMath::fp8 && limits.sm < 89)
-    return unfit("mma", fmt::format("sm_{} has no tensor cores for FP8", limits.sm));
+    return unfit("mma", said("sm_{} has no tensor cores for FP8", limits.sm));
   if (has_large_tile(limits, shape)) {
     GemmPlan large = plan_with(limits, shape, group_rows, kLarge, "mma", kMmaDepth);
     if (occupies(limits, large)) return large;
@@ -162,7 +162,7 @@ GemmPlan plan_gemm_wgmma(const DeviceLimits& limits, const GemmShape& shape,
                          std::span<const std::size_t> group_rows, bool fed) {
   const bool fp8 = shape.math == GemmMath::fp8 && shape.promotion >= 64;
   const bool bf16 = shape.math == GemmMath::bf16 && shape.codes == Codes::bf16;
-  if (limits.sm != 90) return unfit("wgmma", fmt::format("sm_{} has no wgmma", limits.sm));
+  if (limits.sm != 90) return unfit("wgmma", said("sm_{} has no wgmma", limits.sm));
   if (!fp8 && !bf16) return unfit("wgmma", "only FP8 in blocks of 64 or 128, and BF16");
   const std::string_view kernel = fed ? "wgmma_tma" : "wgmma";
   const Depth& deep = fed ? kFedDepth : kWgmmaDepth;
@@ -208,13 +208,13 @@ GemvPlan plan_gemv(const DeviceLimits& limits, Codes codes, std::size_t tokens,
   GemvPlan plan;
   plan.split = gemv_split(codes);
   plan.splits = std::max<std::size_t>(1, blocks_for(inputs, plan.split));
-  LaunchChoice choice = {.kernel = fmt::format("gemv {}", name(codes)),
+  LaunchChoice choice = {.kernel = said("gemv {}", name(codes)),
                          .variant = tokens == 1   ? "1 token"
                                     : tokens <= 4 ? "4 tokens"
                                                   : "8 tokens",
                          .threads = 128,
                          .registers = 255,
-                         .why = fmt::format("{} splits of {} inputs", plan.splits, plan.split)};
+                         .why = said("{} splits of {} inputs", plan.splits, plan.split)};
   std::size_t blocks = 0;
   for (const std::size_t count : outputs) blocks += gemv_blocks(count);
   choice.grid = {capped(blocks, kMostGridColumns), static_cast<unsigned>(plan.splits), 1};

@@ -21,10 +21,10 @@ struct Rows {
 LaunchPlan plan_rows(const DeviceLimits& limits, const Rows& rows) {
   LaunchChoice choice = {.kernel = rows.kernel, .registers = kNormRegisters};
   if (rows.columns <= kMostNormedByAWarp) {
-    choice.variant = fmt::format("a warp a {}", rows.one);
+    choice.variant = said("a warp a {}", rows.one);
     choice.threads = 128;
     choice.grid.x = static_cast<unsigned>(blocks_for(rows.count, 4));
-    choice.why = fmt::format("a warp reads {} columns at once", rows.columns);
+    choice.why = said("a warp reads {} columns at once", rows.columns);
     return checked_plan(limits, std::move(choice));
   }
   choice.threads = 256;
@@ -32,13 +32,13 @@ LaunchPlan plan_rows(const DeviceLimits& limits, const Rows& rows) {
   const std::size_t kept = kSumsBytes + blocks_for(rows.columns, 4) * 16;
   // Kept, a row is read once; but fewer than two blocks an SM would wait for memory with nothing else to do.
   if (resident_blocks(limits, choice.threads, kept, kNormRegisters) >= 2) {
-    choice.variant = fmt::format("a block a {}, kept", rows.one);
+    choice.variant = said("a block a {}, kept", rows.one);
     choice.shared_bytes = kept;
-    choice.why = fmt::format("{} columns stay in shared memory between the passes", rows.columns);
+    choice.why = said("{} columns stay in shared memory between the passes", rows.columns);
   } else {
-    choice.variant = fmt::format("a block a {}, read again", rows.one);
+    choice.variant = said("a block a {}, read again", rows.one);
     choice.shared_bytes = kSumsBytes;
-    choice.why = fmt::format("{} columns are too many to be kept by two blocks of an SM", rows.columns);
+    choice.why = said("{} columns are too many to be kept by two blocks of an SM", rows.columns);
   }
   return checked_plan(limits, std::move(choice));
 }

@@ -25,10 +25,15 @@ Kernel<Call> cuda_kernel(Machine& machine, std::string_view name, std::string_vi
           .takes =
               [&machine, plans, fits](const Arithmetic& arithmetic, const Call& call) {
                 if (!machine.unavailable().empty()) return false;
+                const PlansWithoutWords none;
                 const std::vector<LaunchPlan> planned = plans(machine.limits(), arithmetic, call);
                 return !planned.empty() && std::all_of(planned.begin(), planned.end(), fits);
               },
-          .run = [&machine, run](Ops& ops, const Call& call) { return run(machine, ops, call); },
+          .run =
+              [&machine, run](Ops& ops, const Call& call) {
+                const PlansWithoutWords none;
+                return run(machine, ops, call);
+              },
           .edges = edges,
           .unavailable = [&machine] { return machine.unavailable(); },
           .plans = plans,

@@ -272,6 +272,17 @@ class ManagedMemory final : public ModelMemory {
   std::shared_ptr<void> allocate(std::size_t bytes) override { return pool_->allocate(bytes); }
   ~ManagedMemory() override {
     if (not_finite_ != nullptr) cudaFree(not_finite_);
+    if (seen_ != nullptr) cudaFreeHost(seen_);
+  }
+  const void* host_copy(const void* from, std::size_t bytes) override {
+    if (bytes > seen_bytes_) {
+      if (seen_ != nullptr) cudaFreeHost(std::exchange(seen_, nullptr));
+      seen_bytes_ = 0;
+      check(cudaMallocHost(&seen_, bytes), fmt::format("allocating {} bytes of pinned memory", bytes));
+      seen_bytes_ = bytes;
+    }
+    check(cudaMemcpy(seen_, from, bytes, cudaMemcpyDefault), "copying results to the host");
+    return seen_;
   }
   void synchronise() override {
     check(cudaDeviceSynchronize(), "running a kernel");
@@ -302,6 +313,8 @@ class ManagedMemory final : public ModelMemory {
   WeightBlocks blocks_;
   DeviceWeightCache kept_{blocks_};
   std::int32_t* not_finite_ = nullptr;
+  void* seen_ = nullptr;  // pinned: what the host looks at
+  std::size_t seen_bytes_ = 0;
 };
 
 thread_local ManagedMemory* ManagedMemory::current = nullptr;

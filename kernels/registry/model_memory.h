@@ -14,6 +14,12 @@ class ModelMemory {
   virtual ~ModelMemory() = default;
   // Not zeroed; may be in use by kernels under way until synchronise().
   virtual std::shared_ptr<void> allocate(std::size_t bytes) = 0;
+  // `bytes` of it, which no kernel is at any more, for the host to read until it asks again: where looking would move pages
+  // from the device and back again, they are copied.
+  virtual const void* host_copy(const void* from, std::size_t bytes) {
+    static_cast<void>(bytes);
+    return from;
+  }
   // Waits for all kernels. Throws Error for what went wrong in them.
   virtual void synchronise() = 0;
   // Between these two, kernels of this thread find matrices where they lie, weights are copied to the device

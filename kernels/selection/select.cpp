@@ -63,7 +63,12 @@ class SelectedOps final : public CallingOps<SelectedOps> {
   }
   std::vector<double> download(const Matrix& x) override {
     settle();
-    return ReferenceOps::download(x);
+    if (!device_ || x.empty() || x.real() != Real::f32 || x.stride() != x.columns())
+      return ReferenceOps::download(x);
+    const std::size_t count = x.rows() * x.columns();
+    const auto* values =
+        static_cast<const float*>(device_->host_copy(x.row<float>(0), count * sizeof(float)));
+    return {values, values + count};
   }
   void store(const PagedKvView& cache, std::size_t position, const Matrix& source) override {
     if (!glue_) {

@@ -17,16 +17,25 @@
 namespace assay {
 namespace {
 
-int waits = 0;
+int waits = 0, looks = 0;
 
 class CountedMemory final : public ModelMemory {
  public:
   std::shared_ptr<void> allocate(std::size_t bytes) override {
     return {std::malloc(std::max<std::size_t>(bytes, 1)), std::free};
   }
+  const void* host_copy(const void* from, std::size_t bytes) override {
+    ++looks;
+    const auto* bytes_of = static_cast<const unsigned char*>(from);
+    seen_.assign(bytes_of, bytes_of + bytes);
+    return seen_.data();
+  }
   void synchronise() override { ++waits; }
   void enter() override {}
   void leave() override {}
+
+ private:
+  std::vector<unsigned char> seen_;
 };
 
 cuda::Machine& machine() {
@@ -139,6 +148,19 @@ TEST_P(DeviceGlueOf, StoresRowsThatFollowEachOther) {
     EXPECT_EQ(sides.device->download(stored(*sides.device)), sides.host.download(stored(sides.host)))
         << position;
   }
+}
+
+// What lies on end is copied as a whole before it is looked at; a part of wider rows is read where it lies.
+TEST_P(DeviceGlueOf, ResultsAreLookedAtAsACopy) {
+  Sides sides(GetParam());
+  const std::vector<double> wide = numbers(15, 1);
+  const Matrix x = sides.device->upload(wide, 3, 5);
+  looks = 0;
+  EXPECT_EQ(sides.device->download(x), sides.host.download(sides.host.upload(wide, 3, 5)));
+  EXPECT_EQ(looks, 1);
+  EXPECT_EQ(sides.device->download(x.part(1, 2)),
+            sides.host.download(sides.host.upload(wide, 3, 5).part(1, 2)));
+  EXPECT_EQ(looks, 1);
 }
 
 TEST_P(DeviceGlueOf, NothingOfNothing) {

@@ -76,6 +76,21 @@ TEST(LaunchPlan, NeverExceedsTheLimits) {
   }
 }
 
+// A model's plans are the same without their words, and who reads them has them again.
+TEST(LaunchPlan, SaysNothingWhileNobodyReads) {
+  const auto plan = [] { return plan_rope(*limits_of(90), {.rows = 3, .columns = 40}); };
+  const LaunchPlan told = plan();
+  EXPECT_EQ(told.why, "3 rows of 40");
+  {
+    const PlansWithoutWords none;
+    EXPECT_EQ(plan().why, "");
+    EXPECT_EQ(plan().grid.count(), told.grid.count());
+    { const PlansWithoutWords within; }
+    EXPECT_EQ(plan().why, "");
+  }
+  EXPECT_EQ(plan().why, told.why);
+}
+
 TEST(LaunchPlan, OfTheGateFitsUntilItsExpertsDoNot) {
   for (const DeviceLimits& limits : all_device_limits()) {
     for (const std::size_t experts : {1, 8, 64, 160, 256, 384, 1024, 4096}) {

@@ -58,7 +58,7 @@ constexpr std::uint32_t stream_sum_pitch(std::uint32_t columns) {
   return columns + 4;
 }
 constexpr std::uint32_t stream_floats(std::uint32_t columns, std::uint32_t rows) {
-  return kStreamWarps * rows * (stream_sum_pitch(columns) + 2);
+  return kStreamWarps * rows * (stream_sum_pitch(columns) + 2) + 16 + 2 * rows;
 }
 
 struct AttentionArgs {

@@ -70,9 +70,22 @@ struct StreamMath<wide_bf16> {
   }
 };
 
+// What a block knows of its work, in shared memory: read there whenever it is needed, since registers are for what is under
+// way.
+struct alignas(16) StreamPlace {
+  const float* keys;  // of the head
+  const float* values;
+  const std::int32_t* pages[2];  // of keys, of values
+  std::uint32_t page_rows[2];
+  std::uint32_t key_quads, value_quads;  // from row to row, of 16 bytes: 64 GB of a row are enough
+  std::uint32_t key_begin, key_end;
+};
+struct alignas(8) SeenKeys {
+  std::uint32_t low, high;
+};
+
 // The online softmax of one row, as a warp's lane sees it: half of its keys of a step.
 struct StreamedRow {
-  unsigned low, high;  // keys it sees
   float m = kNoScore;  // the largest score so far
   float sum = 0;       // Σ p of this lane's keys, relative to m
 };
@@ -90,8 +103,10 @@ struct StreamShape {
   static constexpr unsigned kSumPitch =
       stream_sum_pitch(kColumns);  // it writes 16 bytes of 4 even rows, twice
   static constexpr unsigned kStats = kStreamWarps * kRows * kSumPitch;  // floats before them
-  static_assert(kRows * kQueryPitch <= kStats &&
-                kStats + 2 * kStreamWarps * kRows == stream_floats(kColumns, kRows));
+  static constexpr unsigned kPlace = kStats + 2 * kStreamWarps * kRows,
+                            kSeen = kPlace + sizeof(StreamPlace) / 4;
+  static_assert(kRows * kQueryPitch <= kStats);
+  static_assert(kSeen + 2 * kRows == stream_floats(kColumns, kRows));
 };
 
 template <class T, unsigned kColumns, unsigned kRows>
@@ -101,46 +116,37 @@ class StreamingWarp {
   using Math = StreamMath<T>;
   static constexpr unsigned kSets = Shape::kSets, kKeys = Shape::kKeys, kHalves = Shape::kHalves;
 
-  ASSAY_DEVICE StreamingWarp(const AttentionArgs& a, const SequenceArgs& sequence, const AttentionWork& work,
-                             unsigned kv_head)
-      : a_(a),
-        sequence_(sequence),
-        work_(work),
-        keys_at_(static_cast<const float*>(sequence.keys) + kv_head * a.head_stride + lane_id() % 4 * 4),
-        values_at_(static_cast<const float*>(sequence.values) + kv_head * a.value_head_stride +
-                   lane_id() / 4 * 4) {
-    ASSAY_UNROLL
-    for (unsigned i = 0; i < kHalves; ++i) {
-      const RowPlace place = row_place(a, sequence, work, kv_head, work.first_row + i * 8 + lane_id() / 4);
-      rows_[i].low = place.low;
-      rows_[i].high = place.high;
-    }
-  }
+  ASSAY_DEVICE explicit StreamingWarp(const AttentionArgs& a) : a_(a) {}
 
-  // All of its steps. `q`: the queries of all rows in shared memory.
-  ASSAY_DEVICE void run(const float* q) {
-    const unsigned first = work_.key_begin / kKeys;
+  // All of its steps. Queries and what is known of the work lie in shared memory.
+  ASSAY_DEVICE void run() {
+    const unsigned first = place().key_begin / kKeys;
     unsigned step = first + (warp_id() + kStreamWarps - first % kStreamWarps) % kStreamWarps;
     const std::int32_t found = find(step);
     std::int32_t next = find(step + kStreamWarps);
     load_keys(found);
     load_values(found);
-    for (; step * kKeys < work_.key_end; step += kStreamWarps) {
-      const std::int32_t behind = find(step + 2 * kStreamWarps);
+    // Barriers of the warp, for the compiler alone: what is loaded is not to be asked for before the registers of the last
+    // are free, nor addresses made before that.
+    for (; step * kKeys < place().key_end; step += kStreamWarps) {
       float s[kSets][4] = {};
-      add_scores(q + anew(0), s);
+      add_scores(s);
+      sync_warp();
       load_keys(next);
       float corrections[kHalves];
       ASSAY_UNROLL
       for (unsigned i = 0; i < kHalves; ++i) corrections[i] = weigh(step, s, rows_[i], i);
       add_values(s, corrections);
+      sync_warp();
       load_values(next);
-      next = behind;
+      sync_warp();
+      next = find(step + 2 * kStreamWarps);  // whose table is read while scores are waited for
     }
   }
 
   // oᵀ, m and l to shared memory.
-  ASSAY_DEVICE void leave(float* shared) const {
+  ASSAY_DEVICE void leave() const {
+    float* shared = shared_memory<float>();
     const unsigned g = lane_id() / 4, t = lane_id() % 4;
     ASSAY_UNROLL
     for (unsigned i = 0; i < kHalves; ++i) {
@@ -162,46 +168,65 @@ class StreamingWarp {
   }
 
  private:
-  // Where in their pools a step's keys and values lie: lanes 0 … kKeys - 1 know of keys, as many behind them of values.
-  // -1: nowhere.
-  ASSAY_DEVICE std::int32_t find(unsigned step) const {
-    const unsigned position = step * kKeys + lane_id() % kKeys;
-    if (position < work_.key_begin || position >= work_.key_end) return -1;
-    return lane_id() / kKeys % 2 == 0 ? row_of(sequence_.key_pages, sequence_.key_page_rows, position)
-                                      : row_of(sequence_.value_pages, sequence_.value_page_rows, position);
+  // Read anew, at each call.
+  static ASSAY_DEVICE const StreamPlace& place() {
+    return *shared_memory<StreamPlace>(anew(4 * Shape::kPlace));
   }
 
+  // Where in their pools a step's keys and values lie: lanes 0 … kKeys - 1 know of keys, as many behind them of values.
+  // -1: nowhere.
+  static ASSAY_DEVICE std::int32_t find(unsigned step) {
+    const StreamPlace& there = place();
+    const unsigned lane = anew(lane_id()), position = step * kKeys + lane % kKeys, which = lane / kKeys % 2;
+    if (position < there.key_begin || position >= there.key_end) return -1;
+    return row_of(there.pages[which], there.page_rows[which], position);
+  }
+
+  static ASSAY_DEVICE const float* row_at(const float* first, std::int32_t row, std::uint32_t quads) {
+    const auto there = static_cast<std::uint32_t>(row < 0 ? 0 : row);
+    return first + static_cast<std::uint64_t>(there) * quads * 4;
+  }
+
+  // What depends on the lane alone is made anew each time: registers are for what is under way.
   ASSAY_DEVICE void load_keys(std::int32_t found) {
+    const StreamPlace& there = place();
+    const unsigned lane = anew(lane_id());
     ASSAY_UNROLL
     for (unsigned i = 0; i < kSets; ++i) {
-      const std::int32_t row = shuffle_idx(found, i * 8 + lane_id() / 4);
-      const float* at = keys_at_ + static_cast<std::uint64_t>(row < 0 ? 0 : row) * sequence_.key_stride;
+      const std::int32_t row = shuffle_idx(found, i * 8 + lane / 4);
+      const float* at = row_at(there.keys, row, there.key_quads) + lane % 4 * 4;
+      const int columns = row < 0 ? 0 : static_cast<int>(a_.head_stride - lane % 4 * 4);  // from its first on
       ASSAY_UNROLL
-      for (unsigned j = 0; j < Shape::kKeyQuads; ++j)
-        keys_[i][j] = load_once<Quad>(at + 16 * j, row >= 0 && 16 * j + lane_id() % 4 * 4 < a_.head_stride);
+      for (int j = 0; j < static_cast<int>(Shape::kKeyQuads); ++j)
+        keys_[i][j] = load_once<Quad>(at + 16 * j, 16 * j < columns);
     }
   }
 
   ASSAY_DEVICE void load_values(std::int32_t found) {
+    const StreamPlace& there = place();
+    const unsigned lane = anew(lane_id());
     ASSAY_UNROLL
     for (unsigned i = 0; i < 2 * kSets; ++i) {
-      const std::int32_t row = shuffle_idx(found, kKeys + i / 2 * 8 + lane_id() % 4 * 2 + i % 2);
-      const float* at = values_at_ + static_cast<std::uint64_t>(row < 0 ? 0 : row) * sequence_.value_stride;
+      const std::int32_t row = shuffle_idx(found, kKeys + i / 2 * 8 + lane % 4 * 2 + i % 2);
+      const float* at = row_at(there.values, row, there.value_quads) + lane / 4 * 4;
+      const int columns = row < 0 ? 0 : static_cast<int>(a_.value_head_stride - lane / 4 * 4);
       ASSAY_UNROLL
-      for (unsigned n = 0; n < Shape::kValueQuads; ++n)
-        values_[i][n] =
-            load_once<Quad>(at + 32 * n, row >= 0 && 32 * n + lane_id() / 4 * 4 < a_.value_head_stride);
+      for (int n = 0; n < static_cast<int>(Shape::kValueQuads); ++n)
+        values_[i][n] = load_once<Quad>(at + 32 * n, 32 * n < columns);
     }
   }
 
-  // s += q kᵀ. No sum on tensor cores is longer than 64 terms.
-  ASSAY_DEVICE void add_scores(const float* q, float (&s)[kSets][4]) const {
-    const float* at = q + lane_id() / 4 * Shape::kQueryPitch + lane_id() % 4 * 4;
+  // s += q kᵀ. No sum on tensor cores is longer than 64 terms. 32 columns are done with before the next are begun, here and in
+  // add_values(): branches keep the compiler from making fragments of all of them at once, for which registers are too few.
+  ASSAY_DEVICE void add_scores(float (&s)[kSets][4]) const {
+    const unsigned lane = anew(lane_id());
+    const float* at = shared_memory<float>() + lane / 4 * Shape::kQueryPitch + lane % 4 * 4;
+    float fresh[kSets][4] = {};
     ASSAY_UNROLL
-    for (unsigned first = 0; first < Shape::kKeyQuads; first += 4) {
-      float fresh[kSets][4] = {};
+    for (unsigned first = 0; first < Shape::kKeyQuads; first += 2) {
+      if (16 * first >= a_.qk_dim) continue;
       ASSAY_UNROLL
-      for (unsigned j = first; j < first + 4; ++j) {
+      for (unsigned j = first; j < first + 2; ++j) {
         const Quad upper = *reinterpret_cast<const Quad*>(at + 16 * j);
         Quad lower = {};
         if constexpr (kHalves == 2)
@@ -214,19 +239,29 @@ class StreamingWarp {
             Math::multiply(left, Math::right(keys_[i][j].v[h], keys_[i][j].v[h + 1]), fresh[i]);
         }
       }
-      ASSAY_UNROLL
-      for (unsigned e = 0; e < 4 * kSets; ++e) s[e / 4][e % 4] += fresh[e / 4][e % 4];
+      if (first % 4 == 0) continue;
+      take(fresh, s);
+    }
+    take(fresh, s);
+  }
+  static ASSAY_DEVICE void take(float (&fresh)[kSets][4], float (&s)[kSets][4]) {
+    ASSAY_UNROLL
+    for (unsigned e = 0; e < 4 * kSets; ++e) {
+      s[e / 4][e % 4] += fresh[e / 4][e % 4];
+      fresh[e / 4][e % 4] = 0;
     }
   }
 
   // Products become weights, relative to the largest score so far; returned is what earlier sums are multiplied by.
   ASSAY_DEVICE float weigh(unsigned step, float (&s)[kSets][4], StreamedRow& row, unsigned half) const {
+    const unsigned lane = anew(lane_id());
+    const SeenKeys seen = shared_memory<SeenKeys>(anew(4 * Shape::kSeen))[half * 8 + lane / 4];
     float largest = row.m;
     ASSAY_UNROLL
     for (unsigned i = 0; i < 2 * kSets; ++i) {
       float& x = s[i / 2][2 * half + i % 2];
-      const unsigned key = step * kKeys + i / 2 * 8 + lane_id() % 4 * 2 + i % 2;
-      x = key < row.low || key >= row.high ? kNoScore : score_of(a_, x);
+      const unsigned key = step * kKeys + i / 2 * 8 + lane % 4 * 2 + i % 2;
+      x = key < seen.low || key >= seen.high ? kNoScore : score_of(a_, x);
       largest = fmaxf(largest, x);
     }
     largest = fmaxf(largest, shuffle_xor(largest, 1));
@@ -246,17 +281,19 @@ class StreamingWarp {
 
   // oᵀ = correction · oᵀ + vᵀ pᵀ. A lane has columns 2t and 2t + 1 of it: those rows' corrections are lanes 8t's and 8t + 4's.
   ASSAY_DEVICE void add_values(const float (&p)[kSets][4], const float (&corrections)[kHalves]) {
+    const unsigned lane = anew(lane_id());
     float of_row[kHalves][2];
     typename Math::Right right[kHalves][kSets];
     ASSAY_UNROLL
     for (unsigned half = 0; half < kHalves; ++half) {
-      of_row[half][0] = shuffle_idx(corrections[half], lane_id() % 4 * 8);
-      of_row[half][1] = shuffle_idx(corrections[half], lane_id() % 4 * 8 + 4);
+      of_row[half][0] = shuffle_idx(corrections[half], lane % 4 * 8);
+      of_row[half][1] = shuffle_idx(corrections[half], lane % 4 * 8 + 4);
       ASSAY_UNROLL
       for (unsigned i = 0; i < kSets; ++i) right[half][i] = Math::weights(p[i][2 * half], p[i][2 * half + 1]);
     }
     ASSAY_UNROLL
     for (unsigned n = 0; n < 2 * Shape::kValueQuads; ++n) {
+      if (n / 2 * 32 >= a_.v_dim) continue;
       const unsigned h = n % 2 * 2;
       float fresh[kHalves][4] = {};
       ASSAY_UNROLL
@@ -275,20 +312,51 @@ class StreamingWarp {
   }
 
   const AttentionArgs& a_;
-  const SequenceArgs& sequence_;
-  const AttentionWork& work_;
-  const float* keys_at_;    // of this head, from this lane's columns on
-  const float* values_at_;  // likewise
   StreamedRow rows_[kHalves];
   Quad keys_[kSets][Shape::kKeyQuads];          // of key g of each 8, columns 16j + 4t …
   Quad values_[2 * kSets][Shape::kValueQuads];  // of keys 2t and 2t + 1 of each 8, columns 32n + 4g …
   float o_[kHalves][Shape::kValueQuads][2][4] = {};
 };
 
+// Which work is this block's: looked up before all steps and anew behind them.
+struct BlockWork {
+  AttentionWork work;
+  SequenceArgs sequence;
+  unsigned kv_head;
+};
+ASSAY_DEVICE BlockWork block_work(const AttentionArgs& a) {
+  const unsigned block = anew(block_index().x);
+  BlockWork found = {.work = a.work[block / a.kv_heads], .sequence = {}, .kv_head = block % a.kv_heads};
+  found.sequence = a.sequences[found.work.sequence];
+  return found;
+}
+
+// For place() and weigh().
+template <unsigned kColumns, unsigned kRows>
+ASSAY_DEVICE void lay_down_places(const AttentionArgs& a, const SequenceArgs& sequence,
+                                  const AttentionWork& work, unsigned kv_head) {
+  using Shape = StreamShape<kColumns, kRows>;
+  if (thread_id() < kRows) {
+    const RowPlace row = row_place(a, sequence, work, kv_head, work.first_row + thread_id());
+    shared_memory<SeenKeys>(4 * Shape::kSeen)[thread_id()] = {row.low, row.high};
+  }
+  if (thread_id() != 0) return;
+  *shared_memory<StreamPlace>(4 * Shape::kPlace) = {
+      .keys = static_cast<const float*>(sequence.keys) + kv_head * a.head_stride,
+      .values = static_cast<const float*>(sequence.values) + kv_head * a.value_head_stride,
+      .pages = {sequence.key_pages, sequence.value_pages},
+      .page_rows = {sequence.key_page_rows, sequence.value_page_rows},
+      .key_quads = static_cast<std::uint32_t>(sequence.key_stride / 4),
+      .value_quads = static_cast<std::uint32_t>(sequence.value_stride / 4),
+      .key_begin = work.key_begin,
+      .key_end = work.key_end};
+}
+
 // Queries as they are, zeros where there is none.
 template <unsigned kColumns, unsigned kRows>
 ASSAY_DEVICE void lay_down_queries(const AttentionArgs& a, const SequenceArgs& sequence,
-                                   const AttentionWork& work, unsigned kv_head, float* to) {
+                                   const AttentionWork& work, unsigned kv_head) {
+  float* to = shared_memory<float>();
   for (unsigned i = thread_id(); i < kRows * kColumns / 4; i += 32 * kStreamWarps) {
     const unsigned r = i / (kColumns / 4), c = i % (kColumns / 4) * 4;
     const RowPlace place = row_place(a, sequence, work, kv_head, work.first_row + r);
@@ -301,11 +369,22 @@ ASSAY_DEVICE void lay_down_queries(const AttentionArgs& a, const SequenceArgs& s
   }
 }
 
+template <unsigned kColumns, unsigned kRows>
+ASSAY_DEVICE void lay_down(const AttentionArgs& a) {
+  const auto [work, sequence, kv_head] = block_work(a);
+  lay_down_places<kColumns, kRows>(a, sequence, work, kv_head);
+  lay_down_queries<kColumns, kRows>(a, sequence, work, kv_head);
+}
+
 // What the warps left, put together: the result itself, or what the merge wants.
 template <unsigned kColumns, unsigned kRows>
-ASSAY_DEVICE void put_together(const AttentionArgs& a, const SequenceArgs& sequence,
-                               const AttentionWork& work, unsigned kv_head, const float* shared) {
+ASSAY_DEVICE void put_together(const AttentionArgs& a) {
+  const BlockWork found = block_work(a);
+  const AttentionWork& work = found.work;
+  const SequenceArgs& sequence = found.sequence;
+  const unsigned kv_head = found.kv_head;
   using Shape = StreamShape<kColumns, kRows>;
+  const float* shared = shared_memory<float>();
   const bool whole = work.partial == AttentionWork::kWhole;
   for (unsigned i = thread_id(); i < kRows * kColumns; i += 32 * kStreamWarps) {
     const unsigned r = i / kColumns, column = i % kColumns;
@@ -335,28 +414,24 @@ ASSAY_DEVICE void put_together(const AttentionArgs& a, const SequenceArgs& seque
   }
 }
 
-// Warps of an SM: 16; of wide heads or 16 rows fewer, each with more under way.
+// Blocks of an SM that registers are shared out to: 16 warps; of 16 rows or wide heads fewer, each with more under way.
 template <unsigned kColumns, unsigned kRows>
-constexpr unsigned kStreamBlocks = kColumns == 256                  ? 2
-                                   : kColumns == 128 && kRows == 16 ? 3
-                                                                    : 4;
+constexpr unsigned kStreamBlocks = kColumns == 256 ? 2
+                                   : kRows == 16   ? 3
+                                                   : 4;
 
 // Grid: pieces of work × key heads, heads first, whose rows lie side by side. Block: kStreamWarps.
 template <class T, unsigned kColumns, unsigned kRows>
 ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(32 * kStreamWarps, (kStreamBlocks<kColumns, kRows>))
     decode_attention(AttentionArgs a) {
-  const AttentionWork work = a.work[block_index().x / a.kv_heads];
-  const SequenceArgs sequence = a.sequences[work.sequence];
-  const unsigned kv_head = block_index().x % a.kv_heads;
-  float* shared = shared_memory<float>();
-  lay_down_queries<kColumns, kRows>(a, sequence, work, kv_head, shared);
-  StreamingWarp<T, kColumns, kRows> warp(a, sequence, work, kv_head);
+  lay_down<kColumns, kRows>(a);
   sync_block();
-  warp.run(shared);
+  StreamingWarp<T, kColumns, kRows> warp(a);
+  warp.run();
   sync_block();
-  warp.leave(shared);
+  warp.leave();
   sync_block();
-  put_together<kColumns, kRows>(a, sequence, work, kv_head, shared);
+  put_together<kColumns, kRows>(a);
 }
 
 }  // namespace ASSAY_TARGET

@@ -61,6 +61,16 @@ struct MlaWgmmaRoom {
   static constexpr std::uint32_t kBytes = kBarriers + 2 * kSteps * 8;
 };
 
+// Of decode_attention.cuh: warps of a block, floats from row to row of what each of them leaves in shared memory, so that its
+// stores meet different banks, and all floats of an instance of so many columns and rows.
+inline constexpr std::uint32_t kStreamWarps = 4;
+constexpr std::uint32_t stream_sum_pitch(std::uint32_t columns) {
+  return columns + 4;
+}
+constexpr std::uint32_t stream_floats(std::uint32_t columns, std::uint32_t rows) {
+  return kStreamWarps * rows * (stream_sum_pitch(columns) + 2) + 16 + 2 * rows;
+}
+
 struct AttentionArgs {
   const void* q = nullptr;        // [tokens, heads, head]
   std::uint64_t q_stride = 0;     // from one token to the next

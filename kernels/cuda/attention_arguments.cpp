@@ -1,6 +1,8 @@
 #include "kernels/cuda/attention_arguments.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <limits>
 #include <numbers>
 
@@ -10,12 +12,6 @@ namespace assay::cuda {
 namespace {
 
 constexpr std::size_t kMost = std::numeric_limits<std::int32_t>::max();
-
-template <class T>
-const T* staged(Staging& staging, const std::vector<T>& values) {
-  if (values.empty()) return nullptr;
-  return static_cast<const T*>(staging.read(values.data(), values.size() * sizeof(T)));
-}
 
 const std::int32_t* staged_pages(Staging& staging, const PagedKvView& cache, std::size_t keys) {
   if (cache.pages == nullptr || keys == 0) return nullptr;
@@ -70,9 +66,7 @@ AttentionArguments::AttentionArguments(const Arithmetic& arithmetic, const Atten
       pack_(pack),
       keys_format_{.heads = call.kv_heads, .dim = call.qk_dim, .element_bytes = element_bytes},
       values_format_{.heads = call.kv_heads, .dim = call.v_dim, .element_bytes = element_bytes},
-      readers_(std::move(readers)),
-      work_(plan.work),
-      merges_(plan.merges) {
+      readers_(std::move(readers)) {
   args.heads = narrow(call.heads);
   args.kv_heads = narrow(call.kv_heads);
   args.qk_dim = narrow(call.qk_dim);
@@ -88,12 +82,10 @@ AttentionArguments::AttentionArguments(const Arithmetic& arithmetic, const Atten
   args.cap_factor = static_cast<float>(call.soft_cap * log2_e);
 
   for (const double sink : vector_of(call.sinks, arithmetic)) sinks_.push_back(static_cast<float>(sink));
-  args.sinks = staged(staging, sinks_);
   if (!readers_.keys) readers_.keys = packing(keys_format_);
   if (!readers_.values) readers_.values = packing(values_format_);
   stage_sequences(call);
-  args.work = staged(staging, work_);
-  args.merges = staged(staging, merges_);
+  upload(plan);
   stage_partials(plan);
 }
 
@@ -126,7 +118,25 @@ void AttentionArguments::stage_sequences(const AttentionCall& call) {
     }
     sequences_.push_back(s);
   }
-  args.sequences = staged(staging_, sequences_);
+}
+
+// Each copy to a device takes some 2 µs of it, however short.
+void AttentionArguments::upload(const AttentionPlan& plan) {
+  const auto add = [&]<class T>(const std::vector<T>& values) {
+    const std::size_t at = round_up(uploaded_.size(), alignof(std::max_align_t)),
+                      bytes = values.size() * sizeof(T);
+    uploaded_.resize(at + bytes);
+    if (bytes != 0) std::memcpy(uploaded_.data() + at, values.data(), bytes);
+    return at;
+  };
+  const std::size_t sequences = add(sequences_), work = add(plan.work), merges = add(plan.merges),
+                    sinks = add(sinks_);
+  if (uploaded_.empty()) return;
+  const auto* there = static_cast<const std::byte*>(staging_.read(uploaded_.data(), uploaded_.size()));
+  args.sequences = reinterpret_cast<const SequenceArgs*>(there + sequences);
+  args.work = reinterpret_cast<const AttentionWork*>(there + work);
+  args.merges = reinterpret_cast<const MergeWork*>(there + merges);
+  args.sinks = sinks_.empty() ? nullptr : reinterpret_cast<const float*>(there + sinks);
 }
 
 void AttentionArguments::stage_partials(const AttentionPlan& plan) {

@@ -43,6 +43,7 @@ class AttentionArguments {
   PoolReader packing(const HeadFormat& format) const;
   void stage_sequences(const AttentionCall& call);
   void stage_partials(const AttentionPlan& plan);
+  void upload(const AttentionPlan& plan);
 
   const DeviceLimits& limits_;
   Staging& staging_;
@@ -52,8 +53,7 @@ class AttentionArguments {
   PackedCaches keys_, values_;
   std::vector<SequenceArgs> sequences_;
   std::vector<float> sinks_;
-  std::vector<AttentionWork> work_;
-  std::vector<MergeWork> merges_;
+  std::vector<std::byte> uploaded_;  // sequences, work, merges and sinks: one copy
 };
 
 }  // namespace assay::cuda

@@ -1,6 +1,9 @@
 // Attention as kernels of the registry: one body, and four rules of how keys are cut.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <deque>
+#include <iterator>
 
 #include "kernels/cuda/attention_arguments.h"
 #include "kernels/cuda/registration.h"
@@ -15,31 +18,39 @@ struct Part {
   AttentionPlan plan;
 };
 
+// How a sequence's keys and values are read: by its own shape alone, whatever stands beside it in the call.
+enum class Way : std::uint8_t {
+  streamed,  // by decode_attention
+  in_place,  // as float32 where they lie
+  packed     // as the arithmetic's numbers, which float32 are where they lie too
+};
+
 // In bfloat16 arithmetic, who decodes reads its cache where it lies, as float32: to pack it first is to move it three
 // times for one look. Prompts look often, and have theirs packed. Products are the same, their sums' order is not.
-bool reads_in_place(const AttentionCall& call, const SequenceMetadata& span, SplitRule rule) {
-  const bool may_differ = rule == SplitRule::decoding || rule == SplitRule::by_shape;
-  return may_differ && span.queries * (call.heads / call.kv_heads) <= kDecodingRows;
+Way way_of(const Arithmetic& arithmetic, const AttentionShape& shape, const SequenceMetadata& span,
+           SplitRule rule) {
+  if (rule != SplitRule::decoding && rule != SplitRule::by_shape) return Way::packed;
+  if (may_stream(shape, {span.queries, span.keys})) return Way::streamed;
+  const bool decodes = span.queries * (shape.heads / shape.kv_heads) <= kDecodingRows;
+  return decodes && arithmetic.bfloat16() ? Way::in_place : Way::packed;
 }
 
 std::vector<Part> parts_of(const DeviceLimits& limits, const Arithmetic& arithmetic,
                            const AttentionCall& call, SplitRule rule) {
-  Part in_place = {.call = call, .element_bytes = 4, .plan = {}};
-  Part packed = {.call = call, .element_bytes = element_bytes(arithmetic), .plan = {}};
-  if (arithmetic.bfloat16()) {
-    const auto first_packed =
-        std::stable_partition(in_place.call.sequences.begin(), in_place.call.sequences.end(),
-                              [&](const SequenceMetadata& span) { return reads_in_place(call, span, rule); });
-    packed.call.sequences.assign(first_packed, in_place.call.sequences.end());
-    in_place.call.sequences.erase(first_packed, in_place.call.sequences.end());
-  } else {
-    in_place.call.sequences.clear();
-  }
+  AttentionCall none = call;
+  none.sequences.clear();
+  const AttentionShape heads = shape_of(4, none);
   std::vector<Part> parts;
-  for (Part* part : {&in_place, &packed}) {
-    if (part->call.sequences.empty()) continue;
-    part->plan = plan_attention(limits, shape_of(part->element_bytes, part->call), rule);
-    parts.push_back(std::move(*part));
+  for (const Way way : {Way::streamed, Way::in_place, Way::packed}) {
+    Part part = {
+        .call = none, .element_bytes = way == Way::packed ? element_bytes(arithmetic) : 4, .plan = {}};
+    std::copy_if(call.sequences.begin(), call.sequences.end(), std::back_inserter(part.call.sequences),
+                 [&](const SequenceMetadata& span) { return way_of(arithmetic, heads, span, rule) == way; });
+    if (part.call.sequences.empty()) continue;
+    const AttentionShape shape = shape_of(part.element_bytes, part.call);
+    part.plan = way == Way::streamed ? plan_decode_attention(limits, shape, rule)
+                                     : plan_attention(limits, shape, rule);
+    parts.push_back(std::move(part));
   }
   return parts;
 }
@@ -92,9 +103,10 @@ void add_attention_kernels(Registry& registry, Machine& machine, const Attention
     kernel.roundoffs.accumulator = kTensorRoundoff;
     registry.add(std::move(kernel));
   };
-  add("cuda.auto", "tiles on tensor cores; keys of sequences that decode cut at multiples of 512",
+  add("cuda.auto", "tiles on tensor cores; caches of sequences that decode streamed, in pieces",
       SplitRule::decoding, {.chunk_invariant = false});
-  add("cuda.split_fixed", "flash decoding, keys cut at multiples of 512: bits of a sequence are its own",
+  add("cuda.split_fixed",
+      fmt::format("flash decoding, keys cut at multiples of {}: bits of a sequence are its own", kFixedSplit),
       SplitRule::fixed, {});
   add("cuda.split", "flash decoding, keys cut into what fills a device", SplitRule::by_shape,
       {.batch_invariant = false, .chunk_invariant = false});

@@ -7,13 +7,38 @@
 #pragma once
 
 #include "kernels/cuda/attention_tile.cuh"
+#include "kernels/cuda/reduce.cuh"
 
 namespace assay::cuda {
 inline namespace ASSAY_TARGET {
 
 constexpr unsigned kMergeThreads = 128;
 
-// Grid: merges × key heads × rows of the tile. Block: columns.
+// As end_of_row(), by a block: each thread asks for other parts' numbers, so that they are waited for together; they are
+// summed in the same order.
+template <int kThreads, class MaximumOf, class SumOf>
+ASSAY_DEVICE RowEnd end_of_parts(unsigned parts, MaximumOf maximum_of, SumOf sum_of, const float* sink) {
+  float *shares = shared_memory<float>(), *sums = shares + kThreads;
+  const float sink_score = sink == nullptr ? kNoScore : *sink * kLog2E;
+  RowEnd end = {sink_score, 0};
+  for (unsigned i = thread_id(); i < parts; i += kThreads) end.top = fmaxf(end.top, maximum_of(i));
+  end.top = block_max<kThreads>(end.top, shares);
+  for (unsigned first = 0; first < parts; first += kThreads) {
+    const unsigned i = first + thread_id(), count = parts - first < kThreads ? parts - first : kThreads;
+    if (first != 0) sync_block();  // all have read
+    if (i < parts) {
+      shares[thread_id()] = share(maximum_of(i), end.top);
+      sums[thread_id()] = sum_of(i);
+    }
+    sync_block();
+    for (unsigned part = 0; part < count; ++part) end.sum = fmaf(sums[part], shares[part], end.sum);
+  }
+  end.sum += share(sink_score, end.top);
+  end.inverse = end.sum == 0 ? 0.0f : 1.0f / end.sum;
+  return end;
+}
+
+// Grid: merges × key heads × rows that a tile has at most. Block: columns.
 template <int kThreads>
 ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(kThreads, 4) attention_merge(AttentionArgs a) {
   const MergeWork merge = a.merges[block_index().x];
@@ -23,12 +48,12 @@ ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(kThreads, 4) attention_merge(AttentionArgs a) {
   if (!place.exists) return;
   const auto slot = [&](unsigned part) { return partial_slot(a, merge.partial + part, kv_head, in_tile); };
   const auto maximum = [&](unsigned part) { return a.partial_stats[2 * slot(part)]; };
-  const RowEnd end = end_of_row(
+  const RowEnd end = end_of_parts<kThreads>(
       merge.splits, maximum, [&](unsigned part) { return a.partial_stats[2 * slot(part) + 1]; },
       a.sinks == nullptr ? nullptr : a.sinks + place.head);
   for (unsigned column = thread_id(); column < a.v_dim; column += kThreads) {
     float sum = 0;
-    constexpr unsigned kAtOnce = 8;  // asked for before the first is waited for
+    constexpr unsigned kAtOnce = 16;  // asked for before the first is waited for
     for (unsigned first = 0; first < merge.splits; first += kAtOnce) {
       float outs[kAtOnce], tops[kAtOnce];
       ASSAY_UNROLL

@@ -217,20 +217,20 @@ ASSAY_DEVICE float base_of(float m) {
   return m == kNoScore ? 0.0f : m;
 }
 
-// What a row's sums over `parts` parts are multiplied by: part i's by shares, all by `inverse`. The sink is
+// What a row's sums over `parts` parts are multiplied by: part i's by shares, all by `inverse`, that of `sum`. The sink is
 // one more score, counted here and nowhere else. A row that saw nothing is zeros; a NaN stays one.
 struct RowEnd {
   float top, inverse;
+  float sum = 0;
 };
 template <class MaximumOf, class SumOf>
 ASSAY_DEVICE RowEnd end_of_row(unsigned parts, MaximumOf maximum_of, SumOf sum_of, const float* sink) {
   const float sink_score = sink == nullptr ? kNoScore : *sink * kLog2E;
   RowEnd end = {sink_score, 0};
   for (unsigned i = 0; i < parts; ++i) end.top = fmaxf(end.top, maximum_of(i));
-  float sum = 0;
-  for (unsigned i = 0; i < parts; ++i) sum = fmaf(sum_of(i), share(maximum_of(i), end.top), sum);
-  sum += share(sink_score, end.top);
-  end.inverse = sum == 0 ? 0.0f : 1.0f / sum;
+  for (unsigned i = 0; i < parts; ++i) end.sum = fmaf(sum_of(i), share(maximum_of(i), end.top), end.sum);
+  end.sum += share(sink_score, end.top);
+  end.inverse = end.sum == 0 ? 0.0f : 1.0f / end.sum;
   return end;
 }
 

@@ -31,6 +31,8 @@
 //   atomic_add(address, x)
 //   fence_device()                                   what this thread wrote before is seen by all before what it writes behind
 //   load_fresh(address)                              past the first cache: what other blocks wrote
+//   load_once<T>(address, valid)                     16 bytes, aligned, that nobody reads again nor writes meanwhile; not valid:
+//                                                    zeros, source not read
 #pragma once
 
 #include "kernels/cuda/device_macros.cuh"

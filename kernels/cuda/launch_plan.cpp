@@ -1,4 +1,5 @@
 #include "kernels/cuda/launch_plan.h"
+#include "kernels/cuda/plan_words.h"
 
 #include <fmt/format.h>
 

@@ -9,35 +9,14 @@
 // false and `why` says what was needed and what there is.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "kernels/cuda/device_limits.h"
 #include "kernels/cuda/extent.h"
 
 namespace assay::cuda {
-
-// While a model computes, nobody reads what its plans say, and making so many words takes as long as a launch: `said` makes
-// none between these two.
-class PlansWithoutWords {
- public:
-  PlansWithoutWords() : before_(std::exchange(silent, true)) {}
-  PlansWithoutWords(const PlansWithoutWords&) = delete;
-  PlansWithoutWords& operator=(const PlansWithoutWords&) = delete;
-  ~PlansWithoutWords() { silent = before_; }
-  static thread_local bool silent;
-
- private:
-  const bool before_;
-};
-template <class... Arguments>
-std::string said(fmt::format_string<const Arguments&...> text, const Arguments&... arguments) {
-  return PlansWithoutWords::silent ? std::string() : fmt::format(text, arguments...);
-}
 
 struct LaunchPlan {
   std::string kernel;   // "rms_norm"

@@ -30,19 +30,6 @@ struct alignas(8) WordPair {
   std::uint32_t v[2];
 };
 
-// Of memory that nobody writes meanwhile and that is looked at once: it drives nothing out of the first cache.
-ASSAY_DEVICE Quad load_once(const Quad* at) {
-#ifdef __CUDA_ARCH__
-  Quad q;
-  asm volatile("ld.global.nc.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(q.v[0]), "=f"(q.v[1]), "=f"(q.v[2]), "=f"(q.v[3])
-               : "l"(at));
-  return q;
-#else
-  return *at;
-#endif
-}
-
 // Four aligned bytes, whatever they are.
 ASSAY_DEVICE std::uint32_t load_word(const void* at) {
 #ifdef __CUDA_ARCH__

@@ -138,7 +138,7 @@ class MlaKeys {
     for (unsigned k = 0; k < kLoads; ++k) {
       const unsigned i = lane_id() + 32 * k;
       const Quad* from = i < 144 ? first : second;
-      to[k] = from == nullptr ? Quad{} : load_once(from + (i < 144 ? i : i - 144));
+      to[k] = load_once<Quad>(from + (i < 144 ? i : i - 144), from != nullptr);
     }
   }
   ASSAY_DEVICE void store(const Quad (&from)[kLoads], unsigned pair) const {

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/system/error.h"
+#include "kernels/cuda/plan_words.h"
 
 namespace assay::cuda {
 namespace {
@@ -66,7 +67,9 @@ Splits splits_of(const AttentionShape& shape, SplitRule rule, std::size_t rows, 
   return {split, split};
 }
 
-void cut(const AttentionShape& shape, std::size_t rows, const Splits& splits, AttentionPlan& plan) {
+template <class SplitsOfSequences>
+void cut(const AttentionShape& shape, std::size_t rows, const SplitsOfSequences& splits,
+         AttentionPlan& plan) {
   for_each_tile(shape, rows, [&](std::size_t sequence, std::size_t row, const KeyRange& keys) {
     AttentionWork work = {.sequence = narrow(sequence), .first_row = narrow(row)};
     const std::size_t split = splits.of(shape, sequence);
@@ -90,15 +93,25 @@ void cut(const AttentionShape& shape, std::size_t rows, const Splits& splits, At
             [&](const AttentionWork& a, const AttentionWork& b) { return order(a) < order(b); });
 }
 
+// The most rows of a tile that there are, of those that are merged.
+std::size_t rows_merged(const AttentionShape& shape, const AttentionPlan& plan) {
+  std::size_t rows = 1;
+  for (const MergeWork& merge : plan.merges)
+    rows = std::max(rows, shape.sequences[merge.sequence].queries * group_of(shape) - merge.first_row);
+  return std::min<std::size_t>(rows, plan.tiling.rows);
+}
+
 LaunchPlan merge_plan(const DeviceLimits& limits, const AttentionShape& shape, const AttentionPlan& plan) {
   LaunchPlan merge = checked_plan(
-      limits, {.kernel = "attention_merge",
-               .variant = said("{} threads", kMergeThreads),
-               .grid = {static_cast<unsigned>(std::max<std::size_t>(1, plan.merges.size())),
-                        static_cast<unsigned>(shape.kv_heads), plan.tiling.rows},
-               .threads = kMergeThreads,
-               .registers = 56,
-               .why = said("{} tiles were cut, into {} pieces", plan.merges.size(), plan.partials)});
+      limits,
+      {.kernel = "attention_merge",
+       .variant = said("{} threads", kMergeThreads),
+       .grid = {static_cast<unsigned>(std::max<std::size_t>(1, plan.merges.size())),
+                static_cast<unsigned>(shape.kv_heads), static_cast<unsigned>(rows_merged(shape, plan))},
+       .threads = kMergeThreads,
+       .shared_bytes = 2 * kMergeThreads * sizeof(float),
+       .registers = 96,
+       .why = said("{} tiles were cut, into {} pieces", plan.merges.size(), plan.partials)});
   merge.grid.x = static_cast<unsigned>(plan.merges.size());
   return merge;
 }
@@ -202,6 +215,69 @@ AttentionPlan plan_attention(const DeviceLimits& limits, const AttentionShape& s
        .stages = static_cast<int>(plan.tiling.stages),
        .registers = registers_of(shape.element_bytes, plan.value_tiles, plan.row_groups),
        .why = said("{} pieces of work; {} tiles of 64 × 64 under way on an SM", plan.work.size(), best)});
+  plan.merge = merge_plan(limits, shape, plan);
+  return plan;
+}
+
+namespace {
+
+std::size_t streamed_columns(const AttentionShape& shape) {
+  const std::size_t columns = std::max(padded_head(shape.qk_dim, 4), padded_head(shape.v_dim, 4));
+  return columns <= 64 ? 64 : columns <= 128 ? 128 : columns <= 256 ? 256 : 0;
+}
+
+struct StreamedSplits {
+  std::size_t of(const AttentionShape& shape, std::size_t sequence) const {
+    return streamed_split(shape, shape.sequences[sequence]);
+  }
+};
+
+// As registers_of(). Never spilled.
+unsigned stream_registers(std::size_t columns, std::size_t rows) {
+  return columns == 256 ? 232 : rows == 16 ? 168 : 128;
+}
+
+}  // namespace
+
+bool may_stream(const AttentionShape& shape, const SequenceShape& sequence) {
+  const std::size_t columns = streamed_columns(shape);
+  return columns != 0 &&
+         sequence.queries * group_of(shape) <= (columns == 256 ? kStreamedWideRows : kStreamedRows);
+}
+
+std::size_t streamed_split(const AttentionShape& shape, const SequenceShape& sequence) {
+  const std::size_t rows = sequence.queries * group_of(shape);
+  const KeyRange keys = keys_of_tile(shape, sequence, 0, rows);
+  const std::size_t least = rows <= 4 ? kLeastSplit : rows <= 8 ? 2 * kLeastSplit : 4 * kLeastSplit;
+  return std::max(least,
+                  round_up(blocks_for((keys.end - keys.begin) * shape.kv_heads, kStreamedBlocks), kStep));
+}
+
+AttentionPlan plan_decode_attention(const DeviceLimits& limits, const AttentionShape& shape, SplitRule rule) {
+  require_shape(shape);
+  AttentionPlan plan;
+  plan.streamed_columns = static_cast<unsigned>(streamed_columns(shape));
+  plan.tiling = {.rows = 8};
+  for (const SequenceShape& s : shape.sequences) {
+    if (!may_stream(shape, s)) throw Error::internal("decoding: rows that do not stream");
+    if (s.queries * group_of(shape) > 8) plan.tiling.rows = 16;
+  }
+  plan.tiling.keys = plan.streamed_columns == 64 ? 16 : 8;
+  plan.tiling.shared_bytes = 4 * stream_floats(plan.streamed_columns, plan.tiling.rows);
+  if (rule == SplitRule::decoding)
+    cut(shape, plan.tiling.rows, StreamedSplits(), plan);
+  else
+    cut(shape, plan.tiling.rows,
+        splits_of(shape, rule, plan.tiling.rows, shape.kv_heads, kFixedSplit, kStreamedBlocks), plan);
+  plan.tiles = checked_plan(
+      limits,
+      {.kernel = "decode_attention",
+       .variant = said("{} rows, {} columns", plan.tiling.rows, plan.streamed_columns),
+       .grid = {narrow(plan.work.size() * shape.kv_heads), 1, 1},
+       .threads = 32 * kStreamWarps,
+       .shared_bytes = plan.tiling.shared_bytes,
+       .registers = stream_registers(plan.streamed_columns, plan.tiling.rows),
+       .why = said("{} pieces of work; keys and values go from memory into registers", plan.work.size())});
   plan.merge = merge_plan(limits, shape, plan);
   return plan;
 }
@@ -331,12 +407,19 @@ AttentionPlan plan_mla_attention(const DeviceLimits& limits, const AttentionShap
 
 Edges attention_edges() {
   return {{.of = "rows", .every = 16},  // a fragment's
+          {.of = "rows", .from = 9},    // of decode_attention: 8 rows or 16
+          {.of = "rows", .from = kStreamedRows + 1},
           {.of = "rows", .from = kDecodingRows + 1},
+          {.of = "keys", .from = 17},  // a step
           {.of = "keys", .from = kStep + 1},
           {.of = "keys", .from = kLeastSplit + 1},
           {.of = "keys", .from = kFixedSplit + 1},
           {.of = "dim", .from = kStep + 1},
-          {.of = "v", .from = kStep + 1}};
+          {.of = "dim", .from = 129},  // instances of decode_attention
+          {.of = "dim", .from = 257},
+          {.of = "v", .from = kStep + 1},
+          {.of = "v", .from = 129},
+          {.of = "v", .from = 257}};
 }
 Edges mla_edges() {
   return {{.of = "heads", .from = 17},  // tiles of 16, 32 and 64 heads

@@ -35,6 +35,10 @@ inline constexpr std::size_t kWantedBlocks = 264;
 // Of mla_wgmma.cuh, of which an SM holds one.
 inline constexpr std::size_t kWantedMlaBlocks = 132;
 
+// Four for each of those SMs, of 4 warps. More rows than these, of a key head, are flash_attention's.
+inline constexpr std::size_t kStreamedBlocks = 528;
+inline constexpr std::size_t kStreamedRows = 16, kStreamedWideRows = 8;  // wide: of more than 128 columns
+
 struct SequenceShape {
   std::size_t queries = 0, keys = 0;
 };
@@ -49,14 +53,23 @@ struct AttentionShape {
 struct AttentionPlan {
   LaunchPlan tiles, merge;  // merge: a grid of nothing where no tile was cut
   AttentionTiling tiling;
-  unsigned value_tiles = 1;         // of 64 columns: which instance of flash_attention
-  unsigned row_groups = 1;          // of 16 rows, a warp's: likewise
-  bool wgmma = false;               // mla_wgmma.cuh, which reads float32 rows of the cache where they lie
+  unsigned value_tiles = 1;       // of 64 columns: which instance of flash_attention
+  unsigned row_groups = 1;        // of 16 rows, a warp's: likewise
+  unsigned streamed_columns = 0;  // 64, 128, 256: which instance of decode_attention, of tiling.rows; 0: none
+  bool wgmma = false;             // mla_wgmma.cuh, which reads float32 rows of the cache where they lie
   std::vector<AttentionWork> work;  // the longest first
   std::vector<MergeWork> merges;
   std::size_t partials = 0;
 };
 AttentionPlan plan_attention(const DeviceLimits& limits, const AttentionShape& shape, SplitRule rule);
+// Of rows that decode, by decode_attention.cuh: of sequences alone that may_stream(), of float32 numbers where they lie. The
+// rule is `decoding`, of which a sequence's pieces are of a length that is its own (streamed_split), or `by_shape`, for
+// kStreamedBlocks.
+AttentionPlan plan_decode_attention(const DeviceLimits& limits, const AttentionShape& shape, SplitRule rule);
+bool may_stream(const AttentionShape& shape, const SequenceShape& sequence);
+// Keys of a piece: what makes kStreamedBlocks of the sequence, and at least 32 for each row of a key head, since to write and
+// read a piece's sums is to move 2 · rows (v + 2) numbers beside keys (qk + v), 1/32 of them; at least kLeastSplit.
+std::size_t streamed_split(const AttentionShape& shape, const SequenceShape& sequence);
 // Of latents: kv_heads 1, and the values are the first v_dim columns of the keys.
 AttentionPlan plan_mla_attention(const DeviceLimits& limits, const AttentionShape& shape, SplitRule rule);
 

@@ -1,10 +1,10 @@
 // Launches of kernels that touch each element once, and of quantize, which looks at a block twice.
-#include <fmt/format.h>
 
 #include <algorithm>
 
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/glue.h"
+#include "kernels/cuda/plan_words.h"
 #include "kernels/cuda/quantize.h"
 
 namespace assay::cuda {

@@ -8,12 +8,12 @@
 // The pipeline gets as many stages as fit the shared memory that a block may have, four at most: on sm_89,
 // 101,376 bytes, large tiles go with three, where sm_80's 166,912 have room for four. The result is the same
 // bits either way, since a sum's order depends on none of it.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
 #include "kernels/cuda/gemm.h"
+#include "kernels/cuda/plan_words.h"
 
 namespace assay::cuda {
 namespace {

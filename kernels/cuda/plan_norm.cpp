@@ -1,7 +1,7 @@
 // Launches of kernels that reduce a row: norms, softmax.
-#include <fmt/format.h>
 
 #include "kernels/cuda/norm.h"
+#include "kernels/cuda/plan_words.h"
 #include "kernels/cuda/softmax.h"
 
 namespace assay::cuda {

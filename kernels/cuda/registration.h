@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/launch_plan.h"
 #include "kernels/cuda/machine.h"
+#include "kernels/cuda/plan_words.h"
 #include "kernels/registry/registry.h"
 
 namespace assay::cuda {

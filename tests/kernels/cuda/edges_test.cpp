@@ -22,11 +22,14 @@ std::string text_of(const Edges& edges) {
   return text;
 }
 
-constexpr const char *kNoneDeclared = "",
-                     *kAttention = "rows/16 rows@65 keys@65 keys@129 keys@257 dim@65 v@65",
-                     *kLatent = "heads@17 heads@33 heads@65 keys@65 keys@257 queries@9",
-                     *kTiles = "m@65 m@129 n@65 n@129 k/16 k@65 k@129 k@513",
-                     *kExperts = "tokens@65 tokens@129", *kRows = "n/32 n@1025 n@29000", *kBlocks = "n@257";
+constexpr const char
+    *kNoneDeclared = "",
+    *kAttention =
+        "rows/16 rows@9 rows@17 rows@65 keys@17 keys@65 keys@129 keys@257 dim@65 dim@129 dim@257 v@65 v@129 "
+        "v@257",
+    *kLatent = "heads@17 heads@33 heads@65 keys@65 keys@257 queries@9",
+    *kTiles = "m@65 m@129 n@65 n@129 k/16 k@65 k@129 k@513", *kExperts = "tokens@65 tokens@129",
+    *kRows = "n/32 n@1025 n@29000", *kBlocks = "n@257";
 
 const std::map<std::string, std::string> kDeclared = {
     {"activation cuda.fused", kBlocks},

@@ -9,6 +9,7 @@
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/gate.h"
 #include "kernels/cuda/norm.h"
+#include "kernels/cuda/plan_words.h"
 #include "kernels/cuda/quantize.h"
 #include "kernels/cuda/softmax.h"
 

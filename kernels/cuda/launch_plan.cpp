@@ -45,6 +45,7 @@ LaunchPlan checked_plan(const DeviceLimits& limits, LaunchChoice choice) {
   plan.stages = choice.stages;
   plan.cluster = choice.cluster;
   plan.registers = choice.registers;
+  plan.team = choice.team;
   plan.why = std::move(choice.why);
   const std::string broken = broken_limit(limits, plan);
   plan.fits = broken.empty();

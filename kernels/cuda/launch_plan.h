@@ -18,6 +18,10 @@
 
 namespace assay::cuda {
 
+// Who reduces a row, of kernels that have an instance for each: a warp; a block that keeps it in shared memory, or reads it
+// again.
+enum class RowTeam : std::uint8_t { warp, block_that_keeps, block };
+
 struct LaunchPlan {
   std::string kernel;   // "rms_norm"
   std::string variant;  // which tile, or which of its instantiations: "256 threads"
@@ -27,6 +31,7 @@ struct LaunchPlan {
   unsigned cluster = 1;        // blocks that run side by side and share what they copy: sm_90 on
   unsigned registers = 0;      // a thread may have: what __launch_bounds__ makes of it
   unsigned blocks_per_sm = 0;  // resident at once
+  RowTeam team = RowTeam::block;
   bool fits = true;
   std::string why;
 };
@@ -41,6 +46,7 @@ struct LaunchChoice {
   int stages = 1;
   unsigned cluster = 1;
   unsigned registers = 64;
+  RowTeam team = RowTeam::block;
   std::string why;
 };
 LaunchPlan checked_plan(const DeviceLimits& limits, LaunchChoice choice);

@@ -114,17 +114,17 @@ ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(kThreads* kTeams, 1) layer_norm_kernel(const La
 }
 
 inline void launch_rms_norm(const LaunchPlan& plan, const RmsNormArguments& a, Stream stream) {
-  if (plan.variant == "a warp a group")
+  if (plan.team == RowTeam::warp)
     launch(plan, rms_norm_kernel<32, 4, false>, stream, a);
-  else if (plan.variant == "a block a group, kept")
+  else if (plan.team == RowTeam::block_that_keeps)
     launch(plan, rms_norm_kernel<256, 1, true>, stream, a);
   else
     launch(plan, rms_norm_kernel<256, 1, false>, stream, a);
 }
 inline void launch_layer_norm(const LaunchPlan& plan, const LayerNormArguments& a, Stream stream) {
-  if (plan.variant == "a warp a group")
+  if (plan.team == RowTeam::warp)
     launch(plan, layer_norm_kernel<32, 4, false>, stream, a);
-  else if (plan.variant == "a block a group, kept")
+  else if (plan.team == RowTeam::block_that_keeps)
     launch(plan, layer_norm_kernel<256, 1, true>, stream, a);
   else
     launch(plan, layer_norm_kernel<256, 1, false>, stream, a);

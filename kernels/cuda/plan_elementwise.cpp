@@ -54,6 +54,7 @@ LaunchPlan plan_glue(const DeviceLimits& limits, std::size_t rows, std::size_t c
 LaunchPlan plan_quantize(const DeviceLimits& limits, const QuantizeShape& shape) {
   const bool warp = shape.block_elements <= kMostScaledByAWarp;
   LaunchChoice choice = {.kernel = "quantize", .registers = 40};
+  choice.team = warp ? RowTeam::warp : RowTeam::block;
   choice.variant = warp ? "a warp a scale" : "a block a scale";
   choice.threads = warp ? 128 : kThreads;
   choice.grid.x = static_cast<unsigned>(warp ? blocks_for(shape.blocks, 4) : shape.blocks);

@@ -21,6 +21,7 @@ struct Rows {
 LaunchPlan plan_rows(const DeviceLimits& limits, const Rows& rows) {
   LaunchChoice choice = {.kernel = rows.kernel, .registers = kNormRegisters};
   if (rows.columns <= kMostNormedByAWarp) {
+    choice.team = RowTeam::warp;
     choice.variant = said("a warp a {}", rows.one);
     choice.threads = 128;
     choice.grid.x = static_cast<unsigned>(blocks_for(rows.count, 4));
@@ -32,6 +33,7 @@ LaunchPlan plan_rows(const DeviceLimits& limits, const Rows& rows) {
   const std::size_t kept = kSumsBytes + blocks_for(rows.columns, 4) * 16;
   // Kept, a row is read once; but fewer than two blocks an SM would wait for memory with nothing else to do.
   if (resident_blocks(limits, choice.threads, kept, kNormRegisters) >= 2) {
+    choice.team = RowTeam::block_that_keeps;
     choice.variant = said("a block a {}, kept", rows.one);
     choice.shared_bytes = kept;
     choice.why = said("{} columns stay in shared memory between the passes", rows.columns);

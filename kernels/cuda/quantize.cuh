@@ -48,7 +48,7 @@ ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(kThreads* kTeams, 1) quantize_kernel(const Quan
 }
 
 inline void launch_quantize(const LaunchPlan& plan, const QuantizeArguments& a, Stream stream) {
-  if (plan.variant == "a warp a scale")
+  if (plan.team == RowTeam::warp)
     launch(plan, quantize_kernel<32, 4>, stream, a);
   else
     launch(plan, quantize_kernel<256, 1>, stream, a);

@@ -51,9 +51,9 @@ ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(kThreads* kTeams, 1) softmax_kernel(const Softm
 }
 
 inline void launch_softmax(const LaunchPlan& plan, const SoftmaxArguments& a, Stream stream) {
-  if (plan.variant == "a warp a row")
+  if (plan.team == RowTeam::warp)
     launch(plan, softmax_kernel<32, 4, false>, stream, a);
-  else if (plan.variant == "a block a row, kept")
+  else if (plan.team == RowTeam::block_that_keeps)
     launch(plan, softmax_kernel<256, 1, true>, stream, a);
   else
     launch(plan, softmax_kernel<256, 1, false>, stream, a);

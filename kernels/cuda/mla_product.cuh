@@ -9,13 +9,14 @@
 
 #include "kernels/cuda/attention_args.h"
 #include "kernels/cuda/device.cuh"
+#include "kernels/cuda/memory.cuh"
 
 namespace assay::cuda {
 inline namespace ASSAY_TARGET {
 
 constexpr unsigned kProductThreads = 128, kProductTokens = 8;
 
-// Grid: columns × heads × tokens. Shared memory: [kProductTokens, inputs] of float.
+// Grid: columns × heads × tokens. Shared memory: [kProductTokens, inputs up to whole fours] of float.
 template <class W, class Y>
 ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(128, 4) mla_product(MlaProductArgs a) {
   const unsigned head = block_index().y, first = block_index().z * kProductTokens;
@@ -23,9 +24,10 @@ ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(128, 4) mla_product(MlaProductArgs a) {
   const float* x = static_cast<const float*>(a.x) + first * a.x_stride + head * a.x_head;
   Y* y = static_cast<Y*>(a.y) + first * a.y_stride + head * a.y_head;
   float* terms = shared_memory<float>();
+  const unsigned pitch = (a.inputs + 3) / 4 * 4;  // of a token's
   for (unsigned i = thread_id(); i < kProductTokens * a.inputs; i += kProductThreads) {
     const unsigned t = i / a.inputs, c = i % a.inputs;
-    terms[i] = t < tokens ? x[t * a.x_stride + c] : 0.0f;
+    terms[t * pitch + c] = t < tokens ? x[t * a.x_stride + c] : 0.0f;
   }
   sync_block();
   const unsigned column = block_index().x * kProductThreads + thread_id();
@@ -35,18 +37,26 @@ ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(128, 4) mla_product(MlaProductArgs a) {
     float sums[kProductTokens] = {};
     const auto add = [&](unsigned i, float factor) {
       ASSAY_UNROLL
-      for (unsigned t = 0; t < kProductTokens; ++t) sums[t] = fmaf(terms[t * a.inputs + i], factor, sums[t]);
+      for (unsigned t = 0; t < kProductTokens; ++t) sums[t] = fmaf(terms[t * pitch + i], factor, sums[t]);
     };
     const auto factor_at = [&](unsigned i) { return to_float(w[static_cast<std::uint64_t>(i) * a.outputs]); };
-    // So many weights are asked for before the first is waited for: a block has too few threads to wait one by one.
-    constexpr unsigned kAhead = 16;
+    // So many weights are asked for before the first is waited for: a block has too few threads to wait one by one. Of
+    // terms, four of a token are read at once.
+    constexpr unsigned kAhead = 32;
     unsigned i = 0;
     for (; i + kAhead <= a.inputs; i += kAhead) {
       float factors[kAhead];
       ASSAY_UNROLL
       for (unsigned j = 0; j < kAhead; ++j) factors[j] = factor_at(i + j);
       ASSAY_UNROLL
-      for (unsigned j = 0; j < kAhead; ++j) add(i + j, factors[j]);
+      for (unsigned j = 0; j < kAhead; j += 4) {
+        ASSAY_UNROLL
+        for (unsigned t = 0; t < kProductTokens; ++t) {
+          const Quad four = *reinterpret_cast<const Quad*>(terms + t * pitch + i + j);
+          ASSAY_UNROLL
+          for (unsigned k = 0; k < 4; ++k) sums[t] = fmaf(four.v[k], factors[j + k], sums[t]);
+        }
+      }
     }
     for (; i < a.inputs; ++i) add(i, factor_at(i));
     ASSAY_UNROLL

@@ -59,6 +59,9 @@ ASSAY_DEVICE unsigned mla_chunk(unsigned row, unsigned chunk) {
   return row * 128 + ((chunk ^ (row & 7)) << 4);
 }
 
+// Barriers: of the warpgroups that multiply, for the weights of a step; from the last on, of each warp that brings.
+constexpr unsigned kMlaWritten = 1, kMlaRead = 2, kMlaAlone = 3;
+
 // A place in the ring, and how often it has come round: 0 or 1.
 struct MlaPlace {
   unsigned stage = 0, phase = 0;
@@ -68,47 +71,64 @@ struct MlaPlace {
   }
 };
 
-// The tile's queries, by all threads; zeros where there is no row.
+// The tile's queries, by the warpgroups that multiply; zeros where there is no row. Many are asked for before the first is
+// waited for.
 ASSAY_DEVICE void hold_mla_queries(const AttentionArgs& a, const SequenceArgs& sequence,
                                    const AttentionWork& work) {
-  constexpr unsigned kChunks = kMostLatentKey / 8;
-  for (unsigned i = thread_id(); i < kMlaRows * kChunks; i += thread_count()) {
-    const unsigned row = i / kChunks, chunk = i % kChunks;
-    const RowPlace place = row_place(a, sequence, work, 0, work.first_row + row);
-    const bf16* from = static_cast<const bf16*>(a.q);
-    if (place.exists)
-      from += (sequence.first + place.query) * a.q_stride + place.head * a.head_stride + chunk * 8;
-    *reinterpret_cast<Quad*>(mla_queries() + chunk / 8 * kMlaTile + mla_chunk(row, chunk % 8)) =
-        place.exists ? *reinterpret_cast<const Quad*>(from) : Quad{};
+  constexpr unsigned kChunks = kMostLatentKey / 8, kOfAThread = kMlaRows * kChunks / 256, kAtOnce = 9;
+  static_assert(kOfAThread % kAtOnce == 0);
+  ASSAY_NO_UNROLL
+  for (unsigned first = 0; first < kOfAThread; first += kAtOnce) {
+    Quad chunks[kAtOnce];
+    ASSAY_UNROLL
+    for (unsigned j = 0; j < kAtOnce; ++j) {
+      const unsigned i = thread_id() + 256 * (first + j), row = i / kChunks, chunk = i % kChunks;
+      const RowPlace place = row_place(a, sequence, work, 0, work.first_row + row);
+      const bf16* from = static_cast<const bf16*>(a.q);
+      if (place.exists)
+        from += (sequence.first + place.query) * a.q_stride + place.head * a.head_stride + chunk * 8;
+      chunks[j] = load_once<Quad>(from, place.exists);
+    }
+    ASSAY_UNROLL
+    for (unsigned j = 0; j < kAtOnce; ++j) {
+      const unsigned i = thread_id() + 256 * (first + j), row = i / kChunks, chunk = i % kChunks;
+      *reinterpret_cast<Quad*>(mla_queries() + chunk / 8 * kMlaTile + mla_chunk(row, chunk % 8)) = chunks[j];
+    }
   }
   shared_to_wgmma();
 }
 
-// The producer's warps. Each has 16 of a step's rows, two at a time: 288 × 16 bytes, nine a lane, asked for before
-// those of the two rows before are waited for.
+// The producer's warps. Each has 16 of a step's rows, two at a time: 288 × 16 bytes, nine a lane. They come through a ring
+// of registers, three a unit: a unit is asked for when the one six before it has been laid down, so that 15 to 18 of a
+// lane's 16 bytes are under way at any time, 30 to 36 KB of an SM.
 class MlaKeys {
-  static constexpr unsigned kLoads = 9, kPairs = 8, kOfAWarp = 2 * kPairs;
+  static constexpr unsigned kOfAUnit = 3, kUnitsOfAPair = 3, kRingPairs = 2,
+                            kRing = kRingPairs * kUnitsOfAPair;
+  static constexpr unsigned kPairs = 8, kOfAWarp = 2 * kPairs;
 
  public:
   ASSAY_DEVICE MlaKeys(const SequenceArgs& sequence, const AttentionWork& work)
-      : sequence_(sequence), work_(work), step_(work.key_begin / kMlaKeys) {}
+      : keys_(reinterpret_cast<const Quad*>(sequence.keys)),
+        quads_(sequence.key_stride / 4),
+        pages_(sequence.key_pages),
+        page_rows_(sequence.key_page_rows),
+        begin_(work.key_begin),
+        end_(work.key_end),
+        step_(work.key_begin / kMlaKeys),
+        looked_up_(step_) {}
 
   ASSAY_DEVICE void bring() {
-    find_row();
-    Quad even[kLoads], odd[kLoads];
-    load(even, 0);
-    while (step_ * kMlaKeys < work_.key_end) {
+    next_row_ = find_row();
+    turn();
+    Quad ring[kRing][kOfAUnit];
+    ask_all(ring, 0);
+    for (; step_ * kMlaKeys < end_; ++step_) {
       mbarrier_wait(mla_empty(place_.stage), place_.phase ^ 1);
       ASSAY_NO_UNROLL
-      for (unsigned pair = 0; pair < kPairs; pair += 2) {
-        load(odd, pair + 1);
-        store(even, pair);
-        if (pair + 2 == kPairs) {
-          ++step_;
-          find_row();
-        }
-        if (step_ * kMlaKeys < work_.key_end) load(even, (pair + 2) % kPairs);
-        store(odd, pair + 1);
+      for (unsigned pair = 0; pair < kPairs; pair += kRingPairs) {
+        const bool last = pair + kRingPairs == kPairs;
+        if (last) turn();
+        exchange(ring, pair, last ? 0 : pair + kRingPairs);
       }
       shared_to_wgmma();
       sync_warp();
@@ -118,44 +138,72 @@ class MlaKeys {
   }
 
  private:
-  ASSAY_DEVICE unsigned warp() const { return warp_id() % 4; }
-  // Of the step to be loaded next, the row of lane % 16.
-  ASSAY_DEVICE void find_row() {
-    const unsigned position = step_ * kMlaKeys + warp() * kOfAWarp + lane_id() % kOfAWarp;
-    const bool there = position >= work_.key_begin && position < work_.key_end;
-    row_ = there ? row_of(sequence_.key_pages, sequence_.key_page_rows, position) : -1;
+  // What is asked for from here on is of the step behind that of before; the one behind it is looked up.
+  ASSAY_DEVICE void turn() {
+    row_ = next_row_;
+    ++looked_up_;
+    next_row_ = find_row();
   }
-  ASSAY_DEVICE const Quad* begin_of(unsigned in_warp) const {
-    const std::int32_t row = shuffle_idx(row_, in_warp);
-    if (row < 0) return nullptr;
-    return reinterpret_cast<const Quad*>(static_cast<const float*>(sequence_.keys) +
-                                         static_cast<std::uint64_t>(row) * sequence_.key_stride);
+  // Of the step to be looked up, this warp's row lane % 16; -1: there is none.
+  ASSAY_DEVICE std::int32_t find_row() const {
+    const unsigned position = looked_up_ * kMlaKeys + warp_id() % 4 * kOfAWarp + lane_id() % kOfAWarp;
+    return position >= begin_ && position < end_ ? row_of(pages_, page_rows_, position) : -1;
   }
-  // Of the pair's 288 four columns, numbers lane + 32 k: the first row's are 0 … 143.
-  ASSAY_DEVICE void load(Quad (&to)[kLoads], unsigned pair) const {
-    const Quad *first = begin_of(2 * pair), *second = begin_of(2 * pair + 1);
+
+  ASSAY_DEVICE void ask_all(Quad (&ring)[kRing][kOfAUnit], unsigned pair) const {
     ASSAY_UNROLL
-    for (unsigned k = 0; k < kLoads; ++k) {
-      const unsigned i = lane_id() + 32 * k;
-      const Quad* from = i < 144 ? first : second;
-      to[k] = load_once<Quad>(from + (i < 144 ? i : i - 144), from != nullptr);
-    }
+    for (unsigned i = 0; i < kRing; ++i) ask(ring[i], pair + i / kUnitsOfAPair, i % kUnitsOfAPair);
   }
-  ASSAY_DEVICE void store(const Quad (&from)[kLoads], unsigned pair) const {
-    const unsigned first = warp() * kOfAWarp + 2 * pair;
+  // Barriers of the warp by itself are for the compiler, which puts loads behind all stores else: what is asked for is asked
+  // for now.
+  ASSAY_DEVICE void exchange(Quad (&ring)[kRing][kOfAUnit], unsigned laid_down, unsigned asked_for) const {
     ASSAY_UNROLL
-    for (unsigned k = 0; k < kLoads; ++k) {
-      const unsigned i = lane_id() + 32 * k, row = first + (i < 144 ? 0 : 1), four = i < 144 ? i : i - 144;
-      unsigned char* at = mla_step(place_.stage) + four / 16 * kMlaTile + mla_chunk(row, four % 16 / 2);
-      const float(&v)[4] = from[k].v;
-      *reinterpret_cast<WordPair*>(at + four % 2 * 8) = {{pack_bf16(v[0], v[1]), pack_bf16(v[2], v[3])}};
+    for (unsigned i = 0; i < kRing; ++i) {
+      lay_down(ring[i], laid_down + i / kUnitsOfAPair, i % kUnitsOfAPair);
+      ask(ring[i], asked_for + i / kUnitsOfAPair, i % kUnitsOfAPair);
+      sync_group(kMlaAlone + warp_id() % 4, 32);
     }
   }
 
-  const SequenceArgs& sequence_;
-  const AttentionWork& work_;
-  unsigned step_;  // to be loaded next
-  std::int32_t row_ = -1;
+  // Quad lane + 32 n of the 288 of a pair of rows.
+  struct QuadPlace {
+    unsigned row, column;  // 0 or 1; a column is four numbers
+  };
+  static ASSAY_DEVICE QuadPlace place_of(unsigned lane, unsigned n) {
+    if (n < 4) return {0, lane + 32 * n};
+    if (n > 4) return {1, lane + 32 * n - 144};
+    return lane < 16 ? QuadPlace{0, lane + 128} : QuadPlace{1, lane - 16};
+  }
+
+  // A unit is a third of a pair. What depends on the lane alone is made anew each time, which takes no registers.
+  ASSAY_DEVICE void ask(Quad (&to)[kOfAUnit], unsigned pair, unsigned third) const {
+    const unsigned lane = anew(lane_id());
+    ASSAY_UNROLL
+    for (unsigned k = 0; k < kOfAUnit; ++k) {
+      const QuadPlace place = place_of(lane, kOfAUnit * third + k);
+      const std::int32_t row = shuffle_idx(row_, 2 * pair + place.row);
+      const Quad* from = keys_ + static_cast<std::uint32_t>(row < 0 ? 0 : row) * quads_;
+      to[k] = load_between<Quad>(from + place.column, row >= 0);
+    }
+  }
+  ASSAY_DEVICE void lay_down(const Quad (&from)[kOfAUnit], unsigned pair, unsigned third) const {
+    const unsigned lane = anew(lane_id()), first = warp_id() % 4 * kOfAWarp + 2 * pair;
+    ASSAY_UNROLL
+    for (unsigned k = 0; k < kOfAUnit; ++k) {
+      const QuadPlace place = place_of(lane, kOfAUnit * third + k);
+      unsigned char* at = mla_step(place_.stage) + place.column / 16 * kMlaTile +
+                          mla_chunk(first + place.row, place.column % 16 / 2) + place.column % 2 * 8;
+      const float(&v)[4] = from[k].v;
+      *reinterpret_cast<WordPair*>(at) = {{pack_bf16(v[0], v[1]), pack_bf16(v[2], v[3])}};
+    }
+  }
+
+  const Quad* keys_;
+  std::uint64_t quads_;  // from row to row
+  const std::int32_t* pages_;
+  unsigned page_rows_, begin_, end_;
+  unsigned step_, looked_up_;  // to be laid down; whose rows are to be looked up
+  std::int32_t row_ = -1, next_row_ = -1;
   MlaPlace place_;  // to be filled next
 };
 
@@ -166,23 +214,23 @@ class MlaGroup {
   ASSAY_DEVICE MlaGroup(const AttentionArgs& a, const SequenceArgs& sequence, const AttentionWork& work)
       : a_(a), sequence_(sequence), work_(work) {}
 
-  // o = correction · o + p c of the step at `place`, half of the columns after the other.
+  // o = correction · o + p c of the step at `place`, 64 columns after the other: registers are for the sums.
   ASSAY_DEVICE void values(unsigned place) {
     const float correction[2] = {mla_corrections()[row(0)], mla_corrections()[row(1)]};
     const SharedOperand weights = shared_operand(mla_weights());
     ASSAY_UNROLL
-    for (unsigned half = 0; half < 2; ++half) {
-      const DownOperand columns =
-          down_operand(mla_step(place) + (group_ * 4 + half * 2) * kMlaTile, kMlaTile);
-      float fresh[64] = {};
+    for (unsigned quarter = 0; quarter < 4; ++quarter) {
+      const DownOperand columns = down_operand(mla_step(place) + (group_ * 4 + quarter) * kMlaTile, kMlaTile);
+      float fresh[32] = {};
       wgmma_fence(fresh);
       ASSAY_UNROLL
       for (int k = 0; k < 4; ++k)
-        wgmma_m64n128_down<bf16>(queue_, fresh, weights.at(k), columns.at(k), k != 0);
+        wgmma_m64n64_down<bf16>(queue_, fresh, weights.at(k), columns.at(k), k != 0);
       wgmma_commit(queue_);
       wgmma_wait<0>(queue_, fresh);
       ASSAY_UNROLL
-      for (unsigned i = 0; i < 64; ++i) o_[half][i] = fmaf(o_[half][i], correction[i / 2 % 2], fresh[i]);
+      for (unsigned i = 0; i < 32; ++i)
+        o_[quarter][i] = fmaf(o_[quarter][i], correction[i / 2 % 2], fresh[i]);
     }
   }
 
@@ -217,28 +265,28 @@ class MlaGroup {
       end = end_of_row(
           1, [&](unsigned) { return m; }, [&](unsigned) { return sum; }, nullptr);
     const float factor = whole ? share(m, end.top) * end.inverse : 1.0f;
+    // As store_result(), two columns at a time.
+    float* to = whole ? a_.out + (sequence_.first + place.query) * a_.out_stride + place.head * kMostLatent
+                      : a_.partial_out + slot * kMostLatent;
     if (!whole && group_ == 0 && lane_id() % 4 == 0) {
       a_.partial_stats[2 * slot] = m;
       a_.partial_stats[2 * slot + 1] = sum;
     }
     ASSAY_UNROLL
-    for (unsigned half = 0; half < 2; ++half) {
+    for (unsigned quarter = 0; quarter < 4; ++quarter) {
       ASSAY_UNROLL
-      for (unsigned j = 0; j < 16; ++j) {
-        const unsigned column = group_ * 256 + half * 128 + j * 8 + lane_id() % 4 * 2;
-        const float* two = &o_[half][4 * j + 2 * i];
-        if (whole) {
-          store_result(a_, sequence_, place.query, place.head, column, two[0] * factor);
-          store_result(a_, sequence_, place.query, place.head, column + 1, two[1] * factor);
-        } else {
-          *reinterpret_cast<Pair*>(a_.partial_out + slot * kMostLatent + column) = {{two[0], two[1]}};
-        }
+      for (unsigned j = 0; j < 8; ++j) {
+        const unsigned column = group_ * 256 + quarter * 64 + j * 8 + lane_id() % 4 * 2;
+        const float* two = &o_[quarter][4 * j + 2 * i];
+        Pair pair = {{two[0] * factor, two[1] * factor}};
+        if (whole && a_.round_out) pair = {{round_to_bf16(pair.v[0]), round_to_bf16(pair.v[1])}};
+        *reinterpret_cast<Pair*>(to + column) = pair;
       }
     }
   }
 
   const unsigned group_ = warp_id() / 4;
-  float o_[2][64] = {};
+  float o_[4][32] = {};
 };
 
 // Warpgroup 0: scores and their softmax beside its half of the values.
@@ -320,8 +368,6 @@ class MlaScores : public MlaGroup {
   float m_[2] = {kNoScore, kNoScore}, sum_[2] = {}, correction_[2] = {};
 };
 
-constexpr unsigned kMlaWritten = 1, kMlaRead = 2;  // barriers of both warpgroups: weights of a step
-
 ASSAY_DEVICE void multiply_mla(const AttentionArgs& a, const SequenceArgs& sequence,
                                const AttentionWork& work) {
   const unsigned first = work.key_begin / kMlaKeys;
@@ -359,8 +405,6 @@ ASSAY_DEVICE void multiply_mla(const AttentionArgs& a, const SequenceArgs& seque
 // Grid: pieces of work. Block: two warpgroups that multiply, and one that brings.
 ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(384, 1) mla_wgmma(AttentionArgs a) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  const AttentionWork& work = a.work[block_index().x];
-  const SequenceArgs& sequence = a.sequences[work.sequence];
   if (thread_id() == 0) {
     for (unsigned i = 0; i < kMlaStages; ++i) {
       mbarrier_init(mla_full(i), 4);
@@ -368,13 +412,17 @@ ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(384, 1) mla_wgmma(AttentionArgs a) {
     }
     mbarriers_ready();
   }
-  hold_mla_queries(a, sequence, work);
   sync_block();
+  // Of their own: what is stored meanwhile might be what they point to.
+  const AttentionWork work = a.work[block_index().x];
+  const SequenceArgs sequence = a.sequences[work.sequence];
   if (warp_id() >= 8) {
-    give_registers<88>();
+    give_registers<120>();
     MlaKeys(sequence, work).bring();
   } else {
-    take_registers<208>();
+    take_registers<192>();
+    hold_mla_queries(a, sequence, work);
+    sync_group(kMlaWritten, 256);
     multiply_mla(a, sequence, work);
   }
 #else

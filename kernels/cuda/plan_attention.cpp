@@ -437,7 +437,7 @@ LaunchPlan plan_mla_product(const DeviceLimits& limits, std::size_t tokens, std:
                .grid = {static_cast<unsigned>(blocks_for(outputs, kThreads)), static_cast<unsigned>(heads),
                         static_cast<unsigned>(blocks_for(tokens, kTokens))},
                .threads = kThreads,
-               .shared_bytes = kTokens * inputs * sizeof(float),
+               .shared_bytes = kTokens * round_up(inputs, 4) * sizeof(float),
                .registers = 96,
                .why = said("a column of weights is read once for {} tokens", kTokens)});
 }

@@ -27,9 +27,9 @@ std::string streamed_verdict(const std::string& id, const cuda::AttentionLaunche
   const auto made = cases_of<AttentionCall>().make(CaseId::parse(id));
   ReferenceOps ops(made->arithmetic, 1);
   for (const Kernel<AttentionCall>& k : registry.of<AttentionCall>()) {
-    if (k.name == kernel)
-      EXPECT_EQ(k.plans(machine->limits(), made->arithmetic, made->call(ops))[0].kernel, "decode_attention")
-          << id;
+    if (k.name != kernel) continue;
+    const std::vector<cuda::LaunchPlan> plans = k.plans(machine->limits(), made->arithmetic, made->call(ops));
+    EXPECT_EQ(plans[0].kernel, "decode_attention") << id;
   }
   for (const auto& examiner : examiners(registry)) {
     if (examiner->op() != "attention") continue;
@@ -229,7 +229,7 @@ TEST(CudaDecoding, IsForFewRowsOfHeadsThatRegistersHold) {
   EXPECT_THROW(cuda::plan_decode_attention(*cuda::limits_of(90), many, SplitRule::decoding), Error);
 }
 
-// Keys of a piece as streamed_split's comment has them: 8 · keys / 528 in whole 64s, at least 32 a row.
+// Keys of a piece as streamed_split's comment has them: keys / (528 / 8) in whole 64s, at least 32 a row.
 TEST(CudaDecoding, PiecesFillADeviceAndAreNotTooSmall) {
   const auto split = [](std::size_t group, std::size_t keys, std::size_t window = 0) {
     AttentionShape shape = decoding_shape(group, 128, {});
@@ -243,6 +243,9 @@ TEST(CudaDecoding, PiecesFillADeviceAndAreNotTooSmall) {
   EXPECT_EQ(split(8, 4'096), 256u);
   EXPECT_EQ(split(16, 4'096), 512u);
   EXPECT_EQ(split(4, 131'072, 4'096), 128u);  // what it sees counts
+  AttentionShape one_head = decoding_shape(1, 128, {});
+  one_head.heads = one_head.kv_heads = 1;
+  EXPECT_EQ(cuda::streamed_split(one_head, {1, 131'072}), 1'024u);  // 128 pieces
   const AttentionPlan plan = cuda::plan_decode_attention(
       *cuda::limits_of(90), decoding_shape(4, 128, {{1, 32'768}}), SplitRule::decoding);
   EXPECT_EQ(plan.tiles.grid.count(), 512u);

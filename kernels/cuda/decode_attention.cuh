@@ -98,10 +98,8 @@ struct StreamShape {
   static constexpr unsigned kKeyQuads = kColumns / 16;    // of 16 bytes, of a key, a lane's
   static constexpr unsigned kValueQuads = kColumns / 32;  // of a value
   static constexpr unsigned kHalves = kRows / 8;          // of 8 rows
-  static constexpr unsigned kQueryPitch =
-      kColumns + 16;  // a quarter of a warp reads 2 rows of 16 floats: 32 banks
-  static constexpr unsigned kSumPitch =
-      stream_sum_pitch(kColumns);  // it writes 16 bytes of 4 even rows, twice
+  // A quarter of a warp reads 16 floats of each of 2 rows of queries, and writes 8 of each of 4 even rows of sums: 32 banks.
+  static constexpr unsigned kQueryPitch = kColumns + 16, kSumPitch = stream_sum_pitch(kColumns);
   static constexpr unsigned kStats = kStreamWarps * kRows * kSumPitch;  // floats before them
   static constexpr unsigned kPlace = kStats + 2 * kStreamWarps * kRows,
                             kSeen = kPlace + sizeof(StreamPlace) / 4;
@@ -129,8 +127,8 @@ class StreamingWarp {
   }
   // All of its steps. Queries lie in shared memory.
   ASSAY_DEVICE void run() {
-    // Barriers of the warp, for the compiler alone: what is loaded is not to be asked for before the registers of the last
-    // are free, nor addresses made before that.
+    // Barriers of the warp, for the compiler alone: across them it makes no addresses or fragments ahead, for which registers
+    // are too few (without them, and branches in add_scores() and add_values(), some 90 words were spilled).
     for (; step_ * kKeys < place().key_end; step_ += kStreamWarps) {
       float s[kSets][4] = {};
       add_scores(s);
@@ -171,7 +169,7 @@ class StreamingWarp {
   }
 
  private:
-  // Read anew, at each call.
+  // Of this block. Read anew, at each call.
   static ASSAY_DEVICE const StreamPlace& place() {
     return *shared_memory<StreamPlace>(anew(4 * Shape::kPlace));
   }

@@ -1,6 +1,7 @@
 // Attention on the device: prefill and decoding over a paged cache, and absorbed MLA.
 //
 //   flash_attention.cuh   tiles of rows over all keys, or over a piece of them
+//   decode_attention.cuh  few rows, whose keys and values go from memory into registers
 //   attention_merge.cuh   the pieces put together
 //   mla_attention.cuh  MLA's shared row of the cache, read once for all heads
 //   mla_product.cuh    the products before and behind it

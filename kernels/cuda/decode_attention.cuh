@@ -98,10 +98,8 @@ struct StreamShape {
   static constexpr unsigned kKeyQuads = kColumns / 16;    // of 16 bytes, of a key, a lane's
   static constexpr unsigned kValueQuads = kColumns / 32;  // of a value
   static constexpr unsigned kHalves = kRows / 8;          // of 8 rows
-  static constexpr unsigned kQueryPitch =
-      kColumns + 16;  // a quarter of a warp reads 2 rows of 16 floats: 32 banks
-  static constexpr unsigned kSumPitch =
-      stream_sum_pitch(kColumns);  // it writes 16 bytes of 4 even rows, twice
+  // A quarter of a warp reads 16 floats of each of 2 rows of queries, and writes 8 of each of 4 even rows of sums: 32 banks.
+  static constexpr unsigned kQueryPitch = kColumns + 16, kSumPitch = stream_sum_pitch(kColumns);
   static constexpr unsigned kStats = kStreamWarps * kRows * kSumPitch;  // floats before them
   static constexpr unsigned kPlace = kStats + 2 * kStreamWarps * kRows,
                             kSeen = kPlace + sizeof(StreamPlace) / 4;
@@ -118,29 +116,32 @@ class StreamingWarp {
 
   ASSAY_DEVICE explicit StreamingWarp(const AttentionArgs& a) : a_(a) {}
 
-  // All of its steps. Queries and what is known of the work lie in shared memory.
-  ASSAY_DEVICE void run() {
+  // Asks for its first step, once place() is laid down.
+  ASSAY_DEVICE void begin() {
     const unsigned first = place().key_begin / kKeys;
-    unsigned step = first + (warp_id() + kStreamWarps - first % kStreamWarps) % kStreamWarps;
-    const std::int32_t found = find(step);
-    std::int32_t next = find(step + kStreamWarps);
+    step_ = first + (warp_id() + kStreamWarps - first % kStreamWarps) % kStreamWarps;
+    const std::int32_t found = find(step_);
+    next_ = find(step_ + kStreamWarps);
     load_keys(found);
     load_values(found);
-    // Barriers of the warp, for the compiler alone: what is loaded is not to be asked for before the registers of the last
-    // are free, nor addresses made before that.
-    for (; step * kKeys < place().key_end; step += kStreamWarps) {
+  }
+  // All of its steps. Queries lie in shared memory.
+  ASSAY_DEVICE void run() {
+    // Barriers of the warp, for the compiler alone: across them it makes no addresses or fragments ahead, for which registers
+    // are too few (without them, and branches in add_scores() and add_values(), some 90 words were spilled).
+    for (; step_ * kKeys < place().key_end; step_ += kStreamWarps) {
       float s[kSets][4] = {};
       add_scores(s);
       sync_warp();
-      load_keys(next);
+      load_keys(next_);
       float corrections[kHalves];
       ASSAY_UNROLL
-      for (unsigned i = 0; i < kHalves; ++i) corrections[i] = weigh(step, s, rows_[i], i);
+      for (unsigned i = 0; i < kHalves; ++i) corrections[i] = weigh(step_, s, rows_[i], i);
       add_values(s, corrections);
       sync_warp();
-      load_values(next);
+      load_values(next_);
       sync_warp();
-      next = find(step + 2 * kStreamWarps);  // whose table is read while scores are waited for
+      next_ = find(step_ + 2 * kStreamWarps);  // whose table is read while scores are waited for
     }
   }
 
@@ -168,7 +169,7 @@ class StreamingWarp {
   }
 
  private:
-  // Read anew, at each call.
+  // Of this block. Read anew, at each call.
   static ASSAY_DEVICE const StreamPlace& place() {
     return *shared_memory<StreamPlace>(anew(4 * Shape::kPlace));
   }
@@ -312,6 +313,8 @@ class StreamingWarp {
   }
 
   const AttentionArgs& a_;
+  unsigned step_ = 0;       // the one to compute
+  std::int32_t next_ = -1;  // where the one behind it lies, of find()
   StreamedRow rows_[kHalves];
   Quad keys_[kSets][Shape::kKeyQuads];          // of key g of each 8, columns 16j + 4t …
   Quad values_[2 * kSets][Shape::kValueQuads];  // of keys 2t and 2t + 1 of each 8, columns 32n + 4g …
@@ -369,13 +372,6 @@ ASSAY_DEVICE void lay_down_queries(const AttentionArgs& a, const SequenceArgs& s
   }
 }
 
-template <unsigned kColumns, unsigned kRows>
-ASSAY_DEVICE void lay_down(const AttentionArgs& a) {
-  const auto [work, sequence, kv_head] = block_work(a);
-  lay_down_places<kColumns, kRows>(a, sequence, work, kv_head);
-  lay_down_queries<kColumns, kRows>(a, sequence, work, kv_head);
-}
-
 // What the warps left, put together: the result itself, or what the merge wants.
 template <unsigned kColumns, unsigned kRows>
 ASSAY_DEVICE void put_together(const AttentionArgs& a) {
@@ -424,9 +420,15 @@ constexpr unsigned kStreamBlocks = kColumns == 256 ? 2
 template <class T, unsigned kColumns, unsigned kRows>
 ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(32 * kStreamWarps, (kStreamBlocks<kColumns, kRows>))
     decode_attention(AttentionArgs a) {
-  lay_down<kColumns, kRows>(a);
-  sync_block();
   StreamingWarp<T, kColumns, kRows> warp(a);
+  {
+    const auto [work, sequence, kv_head] = block_work(a);
+    lay_down_places<kColumns, kRows>(a, sequence, work, kv_head);
+    sync_block();
+    warp.begin();
+    lay_down_queries<kColumns, kRows>(a, sequence, work, kv_head);
+  }
+  sync_block();
   warp.run();
   sync_block();
   warp.leave();

@@ -115,7 +115,7 @@ ASSAY_DEVICE T load_once(const void* address, bool valid) {
       "mov.b32 %1, 0;\n"
       "mov.b32 %2, 0;\n"
       "mov.b32 %3, 0;\n"
-      "@valid ld.global.nc.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];\n"
+      "@valid ld.global.nc.L1::no_allocate.L2::128B.v4.b32 {%0, %1, %2, %3}, [%4];\n"
       "}"
       : "=&r"(w[0]), "=&r"(w[1]), "=&r"(w[2]), "=&r"(w[3])
       : "l"(address), "r"(valid ? 1u : 0u));

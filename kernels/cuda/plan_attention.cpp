@@ -226,6 +226,11 @@ std::size_t streamed_columns(const AttentionShape& shape) {
   return columns <= 64 ? 64 : columns <= 128 ? 128 : columns <= 256 ? 256 : 0;
 }
 
+// The most of a sequence.
+std::size_t streamed_pieces(const AttentionShape& shape) {
+  return std::clamp(kStreamedBlocks / shape.kv_heads, std::size_t{1}, kMostStreamedPieces);
+}
+
 struct StreamedSplits {
   std::size_t of(const AttentionShape& shape, std::size_t sequence) const {
     return streamed_split(shape, shape.sequences[sequence]);
@@ -249,8 +254,7 @@ std::size_t streamed_split(const AttentionShape& shape, const SequenceShape& seq
   const std::size_t rows = sequence.queries * group_of(shape);
   const KeyRange keys = keys_of_tile(shape, sequence, 0, rows);
   const std::size_t least = rows <= 4 ? kLeastSplit : rows <= 8 ? 2 * kLeastSplit : 4 * kLeastSplit;
-  return std::max(least,
-                  round_up(blocks_for((keys.end - keys.begin) * shape.kv_heads, kStreamedBlocks), kStep));
+  return std::max(least, round_up(blocks_for(keys.end - keys.begin, streamed_pieces(shape)), kStep));
 }
 
 AttentionPlan plan_decode_attention(const DeviceLimits& limits, const AttentionShape& shape, SplitRule rule) {
@@ -268,7 +272,9 @@ AttentionPlan plan_decode_attention(const DeviceLimits& limits, const AttentionS
     cut(shape, plan.tiling.rows, StreamedSplits(), plan);
   else
     cut(shape, plan.tiling.rows,
-        splits_of(shape, rule, plan.tiling.rows, shape.kv_heads, kFixedSplit, kStreamedBlocks), plan);
+        splits_of(shape, rule, plan.tiling.rows, shape.kv_heads, kFixedSplit,
+                  shape.kv_heads * streamed_pieces(shape)),
+        plan);
   plan.tiles = checked_plan(
       limits,
       {.kernel = "decode_attention",

@@ -21,7 +21,8 @@ enum class SplitRule : std::uint8_t {
   // its own sequence.
   fixed,
   // As `fixed`, of sequences of few rows, which decode: kDecodingRows. Prompts are not cut: they fill the
-  // device with tiles, and the pieces' sums would be more to write than their keys are to read.
+  // device with tiles, and the pieces' sums would be more to write than their keys are to read. Of
+  // decode_attention: streamed_split().
   decoding,
   // As many pieces as make kWantedBlocks blocks of the whole call, of at least kLeastSplit keys each and of
   // whole steps: round_up(⌈longest / pieces⌉, 64), pieces = kWantedBlocks / blocks without a cut.
@@ -37,6 +38,9 @@ inline constexpr std::size_t kWantedMlaBlocks = 132;
 
 // Four for each of those SMs, of 4 warps. More rows than these, of a key head, are flash_attention's.
 inline constexpr std::size_t kStreamedBlocks = 528;
+// Of a sequence: more are more for the merge to wait for than for the device to be filled with. 128 blocks of 4 warps still have
+// 32 KB an SM under way.
+inline constexpr std::size_t kMostStreamedPieces = 128;
 inline constexpr std::size_t kStreamedRows = 16, kStreamedWideRows = 8;  // wide: of more than 128 columns
 
 struct SequenceShape {
@@ -67,7 +71,7 @@ AttentionPlan plan_attention(const DeviceLimits& limits, const AttentionShape& s
 // kStreamedBlocks.
 AttentionPlan plan_decode_attention(const DeviceLimits& limits, const AttentionShape& shape, SplitRule rule);
 bool may_stream(const AttentionShape& shape, const SequenceShape& sequence);
-// Keys of a piece: what makes kStreamedBlocks of the sequence, and at least 32 for each row of a key head, since to write and
+// Keys of a piece: what makes kStreamedBlocks of the sequence, but no more than kMostStreamedPieces, and at least 32 for each row of a key head, since to write and
 // read a piece's sums is to move 2 · rows (v + 2) numbers beside keys (qk + v), 1/32 of them; at least kLeastSplit.
 std::size_t streamed_split(const AttentionShape& shape, const SequenceShape& sequence);
 // Of latents: kv_heads 1, and the values are the first v_dim columns of the keys.

@@ -82,6 +82,13 @@ TEST(CudaAttention, ValuesAreSharedOutAmongBlocks) {
   }
 }
 
+// More than the merge's threads take at once: 130.
+TEST(CudaAttention, ManyPiecesAreMerged) {
+  EXPECT_EQ(verdict(kEmulated, "cuda.split_fixed",
+                    "attention:F32:heads=1:kv=1:dim=4:v=4:keys=33100:queries=1:sinks=1:in=positive:seed=1"),
+            "passed");
+}
+
 // 32 rows a warp: as prompts have them that fill the device, which here has one processor. Under windows, caps and sinks,
 // in two widths, of two sequences; and bit by bit what 16 rows a warp compute.
 TEST(CudaAttention, TallTilesAreThoseOfTheOthers) {

@@ -109,8 +109,8 @@ LaunchPlan merge_plan(const DeviceLimits& limits, const AttentionShape& shape, c
        .grid = {static_cast<unsigned>(std::max<std::size_t>(1, plan.merges.size())),
                 static_cast<unsigned>(shape.kv_heads), static_cast<unsigned>(rows_merged(shape, plan))},
        .threads = kMergeThreads,
-       .shared_bytes = 2 * kMergeThreads * sizeof(float),
-       .registers = 96,
+       .shared_bytes = kMergeThreads * 5 * sizeof(float),  // MergeRoom
+       .registers = 80,
        .why = said("{} tiles were cut, into {} pieces", plan.merges.size(), plan.partials)});
   merge.grid.x = static_cast<unsigned>(plan.merges.size());
   return merge;
@@ -444,7 +444,7 @@ LaunchPlan plan_mla_product(const DeviceLimits& limits, std::size_t tokens, std:
                         static_cast<unsigned>(blocks_for(tokens, kTokens))},
                .threads = kThreads,
                .shared_bytes = kTokens * round_up(inputs, 4) * sizeof(float),
-               .registers = 96,
+               .registers = 120,
                .why = said("a column of weights is read once for {} tokens", kTokens)});
 }
 

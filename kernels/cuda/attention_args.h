@@ -51,14 +51,17 @@ struct AttentionTiling {
 // scores of a row, so that a warp's pairs of them meet different banks.
 inline constexpr std::uint32_t kMlaWarps = 8, kMostLatentKey = 576, kMostLatent = 512, kScorePad = 8;
 
-// Of mla_wgmma.cuh: bytes from the beginning of shared memory. Nine tiles of 64 × 64 queries in bfloat16, two steps of as
-// many keys, a tile of weights; three float32 numbers a row; a barrier of eight bytes for a full and for an empty step.
+// Of mla_wgmma.cuh: bytes from the beginning of shared memory. Nine tiles of 64 rows × 64 queries in bfloat16; two steps of 32
+// keys, nine tiles each; a tile of weights; three float32 numbers a row; as many rows of the cache, as they come, as a step
+// has keys; a barrier for each of two full and empty steps, and for each four rows that come.
 struct MlaWgmmaRoom {
-  static constexpr std::uint32_t kTile = 64 * 64 * 2, kTiles = kMostLatentKey / 64, kRows = 64, kSteps = 2;
-  static constexpr std::uint32_t kQueries = 0, kRing = kTiles * kTile,
-                                 kWeights = kRing + kSteps * kTiles * kTile;
-  static constexpr std::uint32_t kShares = kWeights + kTile, kBarriers = kShares + 3 * kRows * 4;
-  static constexpr std::uint32_t kBytes = kBarriers + 2 * kSteps * 8;
+  static constexpr std::uint32_t kRows = 64, kKeys = 32, kSteps = 2, kTiles = kMostLatentKey / 64;
+  static constexpr std::uint32_t kRowTile = kRows * 128, kKeyTile = kKeys * 128;
+  static constexpr std::uint32_t kQueries = 0, kRing = kTiles * kRowTile,
+                                 kWeights = kRing + kSteps * kTiles * kKeyTile;
+  static constexpr std::uint32_t kRaw = kWeights + kRowTile, kRawRow = kMostLatentKey * 4;
+  static constexpr std::uint32_t kShares = kRaw + kKeys * kRawRow, kBarriers = kShares + 3 * kRows * 4;
+  static constexpr std::uint32_t kBytes = kBarriers + (2 * kSteps + kKeys / 4) * 8;
 };
 
 // Of decode_attention.cuh: warps of a block, floats from row to row of what each of them leaves in shared memory, so that its

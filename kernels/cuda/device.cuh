@@ -33,7 +33,6 @@
 //   load_fresh(address)                              past the first cache: what other blocks wrote
 //   load_once<T>(address, valid)                     16 bytes, aligned, that nobody reads again nor writes meanwhile; not valid:
 //                                                    zeros, source not read
-//   load_between<T>(address, valid)                  the same, asked for where it stands: not put off beyond a barrier behind it
 #pragma once
 
 #include "kernels/cuda/device_macros.cuh"

@@ -117,13 +117,6 @@ T load_once(const void* address, bool valid) {
   if (valid) std::memcpy(&x, address, sizeof x);
   return x;
 }
-template <class T>
-T load_between(const void* address, bool valid) {
-  static_assert(sizeof(T) == 16 && alignof(T) == 16 && std::is_trivially_copyable_v<T>);
-  T x = {};
-  if (valid) std::memcpy(&x, address, sizeof x);
-  return x;
-}
 
 // Runs `kernel` as planned; the stream is not looked at.
 template <class... Parameters, class... Arguments>

@@ -123,28 +123,6 @@ ASSAY_DEVICE T load_once(const void* address, bool valid) {
   memcpy(&x, w, sizeof x);
   return x;
 }
-// Loads of what nobody writes are moved behind barriers by the assembler; these are not.
-template <class T>
-ASSAY_DEVICE T load_between(const void* address, bool valid) {
-  static_assert(sizeof(T) == 16 && alignof(T) == 16);
-  std::uint32_t w[4];
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.u32 valid, %5, 0;\n"
-      "mov.b32 %0, 0;\n"
-      "mov.b32 %1, 0;\n"
-      "mov.b32 %2, 0;\n"
-      "mov.b32 %3, 0;\n"
-      "@valid ld.global.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];\n"
-      "}"
-      : "=&r"(w[0]), "=&r"(w[1]), "=&r"(w[2]), "=&r"(w[3])
-      : "l"(address), "r"(valid ? 1u : 0u)
-      : "memory");
-  T x;
-  memcpy(&x, w, sizeof x);
-  return x;
-}
 
 // On the host: launches `kernel` as planned. Throws Error where the driver refuses.
 template <class... Parameters, class... Arguments>

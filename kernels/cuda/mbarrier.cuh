@@ -15,6 +15,7 @@
 // global memory is seen after map_ready() of a thread of the block. (PTX ISA, "mbarrier", "cp.async.bulk", "cp.async.bulk.tensor", "barrier.cluster",
 // "membar/fence", "setmaxnreg".)
 //
+//   copy_row(shared, global, bytes, barrier)   of one thread: whole 16 bytes, aligned so
 //   arrive_cluster() wait_cluster() cluster_rank()   blocks of a launch in clusters: all threads of all of them meet,
 //   in two halves, in turns
 //   copy_to_cluster(shared, global, bytes, barrier, ranks)   of one thread: whole 16 bytes, aligned so, to the same place
@@ -89,6 +90,12 @@ ASSAY_DEVICE void copy_to_cluster(void* shared, const void* global, unsigned byt
       "l"(global), "r"(bytes), "r"(shared_address(barrier)), "h"(static_cast<std::uint16_t>(ranks))
       : "memory");
 }
+ASSAY_DEVICE void copy_row(void* shared, const void* global, unsigned bytes, Mbarrier* barrier) {
+  ASSAY_SM90("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                 shared_address(shared)),
+             "l"(global), "r"(bytes), "r"(shared_address(barrier))
+             : "memory");
+}
 ASSAY_DEVICE unsigned cluster_rank() {
   unsigned rank = 0;
   ASSAY_SM90("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -137,6 +144,10 @@ inline void copy_tile(void* tile, const TensorMap* map, std::int32_t column_byte
 inline void copy_to_cluster(void* shared, const void* global, unsigned bytes, Mbarrier* barrier,
                             unsigned ranks, Where where = Where::here()) {
   emulator::copy_to_cluster(shared, global, bytes, barrier, ranks, where);
+}
+inline void copy_row(void* shared, const void* global, unsigned bytes, Mbarrier* barrier,
+                     Where where = Where::here()) {
+  emulator::copy_to_cluster(shared, global, bytes, barrier, 1u << emulator::cluster_rank(), where);
 }
 inline unsigned cluster_rank() {
   return emulator::cluster_rank();

@@ -1,18 +1,22 @@
 // Absorbed MLA of DeepSeek's widths, rows of the cache [latent 512 | rotary part 64], in bfloat16 on Hopper's
-// warpgroups (after FlashMLA). 64 rows of queries and heads a block, steps of 64 keys:
+// warpgroups (after FlashMLA). 64 rows of queries and heads a block, steps of 32 keys:
 //
 //   warpgroup 0   scores = q keysᵀ, softmax;   o = correction · o + p c, of columns 0 … 255
 //   warpgroup 1                                the same of columns 256 … 511
-//   warpgroup 2   brings keys: float32 from the cache where it lies, bfloat16 into a ring of two steps
+//   warpgroup 2   has the copy engine bring rows, float32 as they lie in the cache, and lays them down as bfloat16
 //
-// A step's rows lie as nine tiles of 64 keys × 64 columns, swizzled as wgmma wants them. Across, a tile's rows are
+// A step's rows lie as nine tiles of 32 keys × 64 columns, swizzled as wgmma wants them. Across, a tile's rows are
 // the columns of the scores; down, they are the terms of p c. So a row of the cache comes from memory once for 64
-// rows of queries, and is packed nowhere: 2,304 bytes, which at an H100's 12.8 bytes a clock and SM are 180 clocks, of
-// which the tensor cores need 34 (64 × (576 + 512) products at 2,048 a clock).
+// rows of queries, and is packed nowhere.
+//
+// To keep an SM's share of an H200's 4.8 TB/s coming, some 18 bytes a clock, through 1,800 clocks of latency takes 33 KB
+// under way. Registers have no room for that beside the sums, so that rows come into shared memory: 55 to 74 KB of
+// them. What a step moves there, of 128 bytes a clock: 74 KB come, are read, and are laid down as 37 KB; scores read 108
+// KB, values 48 KB: 2,700 clocks, where memory takes 4,100 (8,200 of 128 heads' two tiles together).
 //
 // Scores are sums of 576 terms within tensor cores, which cut each of 36 steps off at 2^-23 of the sum at most: 2^-17.8
-// beside bfloat16's 2^-9. Values are sums of 64, added in float32. What a row gets depends on its own keys alone: a
-// step's begin at multiples of 64.
+// beside bfloat16's 2^-9. Values are sums of 32, added in float32. What a row gets depends on its own keys alone: steps
+// begin at multiples of 32.
 #pragma once
 
 #include "kernels/cuda/attention_tile.cuh"
@@ -24,14 +28,15 @@ namespace assay::cuda {
 inline namespace ASSAY_TARGET {
 
 // Where things lie in shared memory: attention_args.h.
-constexpr unsigned kMlaTile = MlaWgmmaRoom::kTile, kMlaTiles = MlaWgmmaRoom::kTiles;
-constexpr unsigned kMlaKeys = 64, kMlaRows = MlaWgmmaRoom::kRows, kMlaStages = MlaWgmmaRoom::kSteps;
+constexpr unsigned kMlaRowTile = MlaWgmmaRoom::kRowTile, kMlaKeyTile = MlaWgmmaRoom::kKeyTile;
+constexpr unsigned kMlaTiles = MlaWgmmaRoom::kTiles, kMlaStages = MlaWgmmaRoom::kSteps;
+constexpr unsigned kMlaKeys = MlaWgmmaRoom::kKeys, kMlaRows = MlaWgmmaRoom::kRows;
 
 ASSAY_DEVICE unsigned char* mla_queries() {
   return shared_memory<unsigned char>(MlaWgmmaRoom::kQueries);
 }
 ASSAY_DEVICE unsigned char* mla_step(unsigned place) {
-  return shared_memory<unsigned char>(MlaWgmmaRoom::kRing + place * kMlaTiles * kMlaTile);
+  return shared_memory<unsigned char>(MlaWgmmaRoom::kRing + place * kMlaTiles * kMlaKeyTile);
 }
 ASSAY_DEVICE unsigned char* mla_weights() {
   return shared_memory<unsigned char>(MlaWgmmaRoom::kWeights);
@@ -47,20 +52,23 @@ ASSAY_DEVICE float* mla_largest() {
 ASSAY_DEVICE float* mla_sums() {
   return mla_corrections() + 2 * kMlaRows;
 }
-// full: the producer's warps; empty: the warps that multiply.
+// full: the warps that lay down; empty: the warps that multiply; raw: of so many bytes, of a warp's first or last four rows.
 ASSAY_DEVICE Mbarrier* mla_full(unsigned place) {
   return shared_memory<Mbarrier>(MlaWgmmaRoom::kBarriers) + place;
 }
 ASSAY_DEVICE Mbarrier* mla_empty(unsigned place) {
   return shared_memory<Mbarrier>(MlaWgmmaRoom::kBarriers) + kMlaStages + place;
 }
+ASSAY_DEVICE Mbarrier* mla_raw(unsigned four) {
+  return shared_memory<Mbarrier>(MlaWgmmaRoom::kBarriers) + 2 * kMlaStages + four;
+}
 // Byte of 16-byte chunk `chunk` of row `row` of a tile.
 ASSAY_DEVICE unsigned mla_chunk(unsigned row, unsigned chunk) {
   return row * 128 + ((chunk ^ (row & 7)) << 4);
 }
 
-// Barriers: of the warpgroups that multiply, for the weights of a step; from the last on, of each warp that brings.
-constexpr unsigned kMlaWritten = 1, kMlaRead = 2, kMlaAlone = 3;
+// Barriers of the warpgroups that multiply: weights of a step.
+constexpr unsigned kMlaWritten = 1, kMlaRead = 2;
 
 // A place in the ring, and how often it has come round: 0 or 1.
 struct MlaPlace {
@@ -92,119 +100,97 @@ ASSAY_DEVICE void hold_mla_queries(const AttentionArgs& a, const SequenceArgs& s
     ASSAY_UNROLL
     for (unsigned j = 0; j < kAtOnce; ++j) {
       const unsigned i = thread_id() + 256 * (first + j), row = i / kChunks, chunk = i % kChunks;
-      *reinterpret_cast<Quad*>(mla_queries() + chunk / 8 * kMlaTile + mla_chunk(row, chunk % 8)) = chunks[j];
+      *reinterpret_cast<Quad*>(mla_queries() + chunk / 8 * kMlaRowTile + mla_chunk(row, chunk % 8)) =
+          chunks[j];
     }
   }
   shared_to_wgmma();
 }
 
-// The producer's warps. Each has 16 of a step's rows, two at a time: 288 × 16 bytes, nine a lane. They come through a ring
-// of registers, three a unit: a unit is asked for when the one six before it has been laid down, so that 15 to 18 of a
-// lane's 16 bytes are under way at any time, 30 to 36 KB of an SM.
+// The warps that bring. Each has eight of a step's rows, in two fours: while one is laid down the other is under way, and
+// with it those of the other warps.
 class MlaKeys {
-  static constexpr unsigned kOfAUnit = 3, kUnitsOfAPair = 3, kRingPairs = 2,
-                            kRing = kRingPairs * kUnitsOfAPair;
-  static constexpr unsigned kPairs = 8, kOfAWarp = 2 * kPairs;
+  static constexpr unsigned kFour = 4, kOfAWarp = 2 * kFour, kQuads = kMostLatentKey / 4;
 
  public:
   ASSAY_DEVICE MlaKeys(const SequenceArgs& sequence, const AttentionWork& work)
-      : keys_(reinterpret_cast<const Quad*>(sequence.keys)),
-        quads_(sequence.key_stride / 4),
-        pages_(sequence.key_pages),
-        page_rows_(sequence.key_page_rows),
-        begin_(work.key_begin),
-        end_(work.key_end),
-        step_(work.key_begin / kMlaKeys),
-        looked_up_(step_) {}
+      : sequence_(sequence), begin_(work.key_begin), end_(work.key_end) {}
 
   ASSAY_DEVICE void bring() {
-    next_row_ = find_row();
-    turn();
-    Quad ring[kRing][kOfAUnit];
-    ask_all(ring, 0);
-    for (; step_ * kMlaKeys < end_; ++step_) {
-      mbarrier_wait(mla_empty(place_.stage), place_.phase ^ 1);
-      ASSAY_NO_UNROLL
-      for (unsigned pair = 0; pair < kPairs; pair += kRingPairs) {
-        const bool last = pair + kRingPairs == kPairs;
-        if (last) turn();
-        exchange(ring, pair, last ? 0 : pair + kRingPairs);
+    unsigned step = begin_ / kMlaKeys, raw_phase = 0;
+    std::int32_t next = find_row(step);
+    for (unsigned half = 0; half < 2; ++half) ask(half, next);
+    MlaPlace place;
+    for (; step * kMlaKeys < end_; ++step) {
+      const std::int32_t rows = next;
+      next = find_row(step + 1);
+      mbarrier_wait(mla_empty(place.stage), place.phase ^ 1);
+      ASSAY_UNROLL
+      for (unsigned half = 0; half < 2; ++half) {
+        mbarrier_wait(mla_raw(2 * warp() + half), raw_phase);
+        lay_down(half, rows, place.stage);
+        sync_warp();  // all have read
+        if ((step + 1) * kMlaKeys < end_) ask(half, next);
       }
+      raw_phase ^= 1;
       shared_to_wgmma();
       sync_warp();
-      if (lane_id() == 0) mbarrier_arrive(mla_full(place_.stage));
-      place_.next();
+      if (lane_id() == 0) mbarrier_arrive(mla_full(place.stage));
+      place.next();
     }
   }
 
  private:
-  // What is asked for from here on is of the step behind that of before; the one behind it is looked up.
-  ASSAY_DEVICE void turn() {
-    row_ = next_row_;
-    ++looked_up_;
-    next_row_ = find_row();
+  ASSAY_DEVICE unsigned warp() const { return warp_id() % 4; }
+  // Of a step, this warp's row lane % 8; -1: there is none.
+  ASSAY_DEVICE std::int32_t find_row(unsigned step) const {
+    const unsigned position = step * kMlaKeys + warp() * kOfAWarp + lane_id() % kOfAWarp;
+    if (position < begin_ || position >= end_) return -1;
+    return row_of(sequence_.key_pages, sequence_.key_page_rows, position);
   }
-  // Of the step to be looked up, this warp's row lane % 16; -1: there is none.
-  ASSAY_DEVICE std::int32_t find_row() const {
-    const unsigned position = looked_up_ * kMlaKeys + warp_id() % 4 * kOfAWarp + lane_id() % kOfAWarp;
-    return position >= begin_ && position < end_ ? row_of(pages_, page_rows_, position) : -1;
+  ASSAY_DEVICE unsigned char* raw(unsigned row) const {
+    return shared_memory<unsigned char>(MlaWgmmaRoom::kRaw +
+                                        (warp() * kOfAWarp + row) * MlaWgmmaRoom::kRawRow);
   }
 
-  ASSAY_DEVICE void ask_all(Quad (&ring)[kRing][kOfAUnit], unsigned pair) const {
+  // Lanes 0 … 3 ask for a row each.
+  ASSAY_DEVICE void ask(unsigned half, std::int32_t found) const {
+    const std::int32_t row = shuffle_idx(found, half * kFour + lane_id() % kFour);
+    const bool there = row >= 0 && lane_id() < kFour;
+    const unsigned there_are = ballot(there);
+    unsigned count = 0;
     ASSAY_UNROLL
-    for (unsigned i = 0; i < kRing; ++i) ask(ring[i], pair + i / kUnitsOfAPair, i % kUnitsOfAPair);
+    for (unsigned i = 0; i < kFour; ++i) count += there_are >> i & 1;
+    Mbarrier* const barrier = mla_raw(2 * warp() + half);
+    if (lane_id() == 0) mbarrier_expect(barrier, count * MlaWgmmaRoom::kRawRow);
+    sync_warp();  // it expects them before they come
+    if (!there) return;
+    const float* from =
+        static_cast<const float*>(sequence_.keys) + static_cast<std::uint32_t>(row) * sequence_.key_stride;
+    copy_row(raw(half * kFour + lane_id()), from, MlaWgmmaRoom::kRawRow, barrier);
   }
-  // Barriers of the warp by itself are for the compiler, which puts loads behind all stores else: what is asked for is asked
-  // for now.
-  ASSAY_DEVICE void exchange(Quad (&ring)[kRing][kOfAUnit], unsigned laid_down, unsigned asked_for) const {
+
+  // A row's 144 quads: four and a half a lane.
+  ASSAY_DEVICE void lay_down(unsigned half, std::int32_t found, unsigned stage) const {
     ASSAY_UNROLL
-    for (unsigned i = 0; i < kRing; ++i) {
-      lay_down(ring[i], laid_down + i / kUnitsOfAPair, i % kUnitsOfAPair);
-      ask(ring[i], asked_for + i / kUnitsOfAPair, i % kUnitsOfAPair);
-      sync_group(kMlaAlone + warp_id() % 4, 32);
+    for (unsigned i = 0; i < kFour; ++i) {
+      const unsigned in_warp = half * kFour + i, row = warp() * kOfAWarp + in_warp;
+      const bool there = shuffle_idx(found, in_warp) >= 0;
+      ASSAY_UNROLL
+      for (unsigned k = 0; k < (kQuads + 31) / 32; ++k) {
+        const unsigned quad = lane_id() + 32 * k;
+        if (quad >= kQuads) continue;
+        // Of rows behind the last key: weights are 0, and what they are multiplied with must be numbers.
+        const Quad q = there ? reinterpret_cast<const Quad*>(raw(in_warp))[quad] : Quad{};
+        unsigned char* at = mla_step(stage) + quad / 16 * kMlaKeyTile + mla_chunk(row, quad % 16 / 2);
+        *reinterpret_cast<WordPair*>(at +
+                                     quad % 2 * 8) = {{pack_bf16(q.v[0], q.v[1]), pack_bf16(q.v[2], q.v[3])}};
+      }
     }
   }
 
-  // Quad lane + 32 n of the 288 of a pair of rows.
-  struct QuadPlace {
-    unsigned row, column;  // 0 or 1; a column is four numbers
-  };
-  static ASSAY_DEVICE QuadPlace place_of(unsigned lane, unsigned n) {
-    if (n < 4) return {0, lane + 32 * n};
-    if (n > 4) return {1, lane + 32 * n - 144};
-    return lane < 16 ? QuadPlace{0, lane + 128} : QuadPlace{1, lane - 16};
-  }
-
-  // A unit is a third of a pair. What depends on the lane alone is made anew each time, which takes no registers.
-  ASSAY_DEVICE void ask(Quad (&to)[kOfAUnit], unsigned pair, unsigned third) const {
-    const unsigned lane = anew(lane_id());
-    ASSAY_UNROLL
-    for (unsigned k = 0; k < kOfAUnit; ++k) {
-      const QuadPlace place = place_of(lane, kOfAUnit * third + k);
-      const std::int32_t row = shuffle_idx(row_, 2 * pair + place.row);
-      const Quad* from = keys_ + static_cast<std::uint32_t>(row < 0 ? 0 : row) * quads_;
-      to[k] = load_between<Quad>(from + place.column, row >= 0);
-    }
-  }
-  ASSAY_DEVICE void lay_down(const Quad (&from)[kOfAUnit], unsigned pair, unsigned third) const {
-    const unsigned lane = anew(lane_id()), first = warp_id() % 4 * kOfAWarp + 2 * pair;
-    ASSAY_UNROLL
-    for (unsigned k = 0; k < kOfAUnit; ++k) {
-      const QuadPlace place = place_of(lane, kOfAUnit * third + k);
-      unsigned char* at = mla_step(place_.stage) + place.column / 16 * kMlaTile +
-                          mla_chunk(first + place.row, place.column % 16 / 2) + place.column % 2 * 8;
-      const float(&v)[4] = from[k].v;
-      *reinterpret_cast<WordPair*>(at) = {{pack_bf16(v[0], v[1]), pack_bf16(v[2], v[3])}};
-    }
-  }
-
-  const Quad* keys_;
-  std::uint64_t quads_;  // from row to row
-  const std::int32_t* pages_;
-  unsigned page_rows_, begin_, end_;
-  unsigned step_, looked_up_;  // to be laid down; whose rows are to be looked up
-  std::int32_t row_ = -1, next_row_ = -1;
-  MlaPlace place_;  // to be filled next
+  const SequenceArgs& sequence_;
+  const unsigned begin_, end_;
 };
 
 // A warpgroup that multiplies: it has 256 columns of the results of all rows. Of a thread's sums, element e of four is
@@ -214,23 +200,23 @@ class MlaGroup {
   ASSAY_DEVICE MlaGroup(const AttentionArgs& a, const SequenceArgs& sequence, const AttentionWork& work)
       : a_(a), sequence_(sequence), work_(work) {}
 
-  // o = correction · o + p c of the step at `place`, 64 columns after the other: registers are for the sums.
+  // o = correction · o + p c of the step at `place`, half of the columns after the other.
   ASSAY_DEVICE void values(unsigned place) {
     const float correction[2] = {mla_corrections()[row(0)], mla_corrections()[row(1)]};
     const SharedOperand weights = shared_operand(mla_weights());
     ASSAY_UNROLL
-    for (unsigned quarter = 0; quarter < 4; ++quarter) {
-      const DownOperand columns = down_operand(mla_step(place) + (group_ * 4 + quarter) * kMlaTile, kMlaTile);
-      float fresh[32] = {};
+    for (unsigned half = 0; half < 2; ++half) {
+      const DownOperand columns =
+          down_operand(mla_step(place) + (group_ * 4 + half * 2) * kMlaKeyTile, kMlaKeyTile);
+      float fresh[64] = {};
       wgmma_fence(fresh);
       ASSAY_UNROLL
-      for (int k = 0; k < 4; ++k)
-        wgmma_m64n64_down<bf16>(queue_, fresh, weights.at(k), columns.at(k), k != 0);
+      for (int k = 0; k < static_cast<int>(kMlaKeys / 16); ++k)
+        wgmma_m64n128_down<bf16>(queue_, fresh, weights.at(k), columns.at(k), k != 0);
       wgmma_commit(queue_);
       wgmma_wait<0>(queue_, fresh);
       ASSAY_UNROLL
-      for (unsigned i = 0; i < 32; ++i)
-        o_[quarter][i] = fmaf(o_[quarter][i], correction[i / 2 % 2], fresh[i]);
+      for (unsigned i = 0; i < 64; ++i) o_[half][i] = fmaf(o_[half][i], correction[i / 2 % 2], fresh[i]);
     }
   }
 
@@ -273,11 +259,11 @@ class MlaGroup {
       a_.partial_stats[2 * slot + 1] = sum;
     }
     ASSAY_UNROLL
-    for (unsigned quarter = 0; quarter < 4; ++quarter) {
+    for (unsigned half = 0; half < 2; ++half) {
       ASSAY_UNROLL
-      for (unsigned j = 0; j < 8; ++j) {
-        const unsigned column = group_ * 256 + quarter * 64 + j * 8 + lane_id() % 4 * 2;
-        const float* two = &o_[quarter][4 * j + 2 * i];
+      for (unsigned j = 0; j < 16; ++j) {
+        const unsigned column = group_ * 256 + half * 128 + j * 8 + lane_id() % 4 * 2;
+        const float* two = &o_[half][4 * j + 2 * i];
         Pair pair = {{two[0] * factor, two[1] * factor}};
         if (whole && a_.round_out) pair = {{round_to_bf16(pair.v[0]), round_to_bf16(pair.v[1])}};
         *reinterpret_cast<Pair*>(to + column) = pair;
@@ -286,7 +272,7 @@ class MlaGroup {
   }
 
   const unsigned group_ = warp_id() / 4;
-  float o_[4][32] = {};
+  float o_[2][64] = {};
 };
 
 // Warpgroup 0: scores and their softmax beside its half of the values.
@@ -298,32 +284,32 @@ class MlaScores : public MlaGroup {
     for (unsigned i = 0; i < 2; ++i) high_[i] = row_place(a, sequence, work, 0, work.first_row + row(i)).high;
   }
 
-  ASSAY_DEVICE void products(unsigned place, float (&s)[32]) {
+  ASSAY_DEVICE void products(unsigned place, float (&s)[16]) {
     wgmma_fence(s);
     ASSAY_UNROLL
     for (unsigned tile = 0; tile < kMlaTiles; ++tile) {
-      const SharedOperand q = shared_operand(mla_queries() + tile * kMlaTile);
-      const SharedOperand keys = shared_operand(mla_step(place) + tile * kMlaTile);
+      const SharedOperand q = shared_operand(mla_queries() + tile * kMlaRowTile);
+      const SharedOperand keys = shared_operand(mla_step(place) + tile * kMlaKeyTile);
       ASSAY_UNROLL
-      for (int k = 0; k < 4; ++k) wgmma_m64n64<bf16>(queue_, s, q.at(k), keys.at(k), tile != 0 || k != 0);
+      for (int k = 0; k < 4; ++k) wgmma_m64n32<bf16>(queue_, s, q.at(k), keys.at(k), tile != 0 || k != 0);
     }
     wgmma_commit(queue_);
     wgmma_wait<0>(queue_, s);
   }
 
   // Scores become weights in registers.
-  ASSAY_DEVICE void weigh(unsigned step, float (&s)[32]) {
+  ASSAY_DEVICE void weigh(unsigned step, float (&s)[16]) {
     ASSAY_UNROLL
     for (unsigned i = 0; i < 2; ++i) weigh_row(step, s, i);
   }
 
   // What both warpgroups multiply with, once they have done with the step before.
-  ASSAY_DEVICE void store_weights(const float (&s)[32]) const {
+  ASSAY_DEVICE void store_weights(const float (&s)[16]) const {
     ASSAY_UNROLL
     for (unsigned i = 0; i < 2; ++i) {
       if (lane_id() % 4 == 0) mla_corrections()[row(i)] = correction_[i];
       ASSAY_UNROLL
-      for (unsigned j = 0; j < 8; ++j)
+      for (unsigned j = 0; j < kMlaKeys / 8; ++j)
         *reinterpret_cast<std::uint32_t*>(mla_weights() + mla_chunk(row(i), j) + lane_id() % 4 * 4) =
             pack_bf16(s[4 * j + 2 * i], s[4 * j + 2 * i + 1]);
     }
@@ -339,10 +325,10 @@ class MlaScores : public MlaGroup {
   }
 
  private:
-  ASSAY_DEVICE void weigh_row(unsigned step, float (&s)[32], unsigned i) {
+  ASSAY_DEVICE void weigh_row(unsigned step, float (&s)[16], unsigned i) {
     float largest = m_[i];
     ASSAY_UNROLL
-    for (unsigned j = 0; j < 16; ++j) {
+    for (unsigned j = 0; j < kMlaKeys / 4; ++j) {
       float& x = s[j / 2 * 4 + 2 * i + j % 2];
       const unsigned key = step * kMlaKeys + j / 2 * 8 + lane_id() % 4 * 2 + j % 2;
       x = key < high_[i] ? x * a_.score_factor : kNoScore;  // of latents no score is capped
@@ -354,7 +340,7 @@ class MlaScores : public MlaGroup {
     m_[i] = largest;
     float sum = 0;
     ASSAY_UNROLL
-    for (unsigned j = 0; j < 16; ++j) {
+    for (unsigned j = 0; j < kMlaKeys / 4; ++j) {
       float& x = s[j / 2 * 4 + 2 * i + j % 2];
       x = fast_exp2(x - base_of(largest));
       sum += x;
@@ -376,7 +362,7 @@ ASSAY_DEVICE void multiply_mla(const AttentionArgs& a, const SequenceArgs& seque
     MlaScores group(a, sequence, work);
     for (unsigned step = first; step * kMlaKeys < work.key_end; ++step, place.next()) {
       mbarrier_wait(mla_full(place.stage), place.phase);
-      float s[32] = {};
+      float s[16] = {};
       group.products(place.stage, s);
       group.weigh(step, s);
       if (step != first) sync_group(kMlaRead, 256);
@@ -410,6 +396,7 @@ ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(384, 1) mla_wgmma(AttentionArgs a) {
       mbarrier_init(mla_full(i), 4);
       mbarrier_init(mla_empty(i), 8);
     }
+    for (unsigned i = 0; i < kMlaKeys / 4; ++i) mbarrier_init(mla_raw(i), 1);
     mbarriers_ready();
   }
   sync_block();
@@ -417,10 +404,10 @@ ASSAY_KERNEL ASSAY_LAUNCH_BOUNDS(384, 1) mla_wgmma(AttentionArgs a) {
   const AttentionWork work = a.work[block_index().x];
   const SequenceArgs sequence = a.sequences[work.sequence];
   if (warp_id() >= 8) {
-    give_registers<120>();
+    give_registers<72>();
     MlaKeys(sequence, work).bring();
   } else {
-    take_registers<192>();
+    take_registers<216>();
     hold_mla_queries(a, sequence, work);
     sync_group(kMlaWritten, 256);
     multiply_mla(a, sequence, work);

@@ -360,7 +360,7 @@ AttentionPlan plan_mla_wgmma(const DeviceLimits& limits, const AttentionShape& s
   AttentionPlan plan;
   plan.wgmma = true;
   plan.tiling = {.rows = MlaWgmmaRoom::kRows,
-                 .keys = kStep,
+                 .keys = MlaWgmmaRoom::kKeys,
                  .stages = MlaWgmmaRoom::kSteps,
                  .shared_bytes = MlaWgmmaRoom::kBytes};
   cut(shape, plan.tiling.rows, splits_of(shape, rule, plan.tiling.rows, 1, kFixedMlaSplit, kWantedMlaBlocks),

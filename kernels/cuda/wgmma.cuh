@@ -1,4 +1,4 @@
-// sm_90a's products of a warpgroup: D = A·B + D of 64 × 128 or 64 × 64, A and B in shared memory, asynchronous.
+// sm_90a's products of a warpgroup: D = A·B + D of 64 × 128 or 64 × 32, A and B in shared memory, asynchronous.
 //
 //   SharedOperand a = shared_operand(tile);                // rows of 128 bytes, Swizzle128
 //   wgmma_fence(d);                                        // D is given away
@@ -6,9 +6,9 @@
 //   wgmma_commit(queue);
 //   wgmma_wait<0>(queue, d);                               // and has come back
 //
-//   wgmma_m64n64<bf16>(…)                                  // the same of 64 columns: float d[32]
+//   wgmma_m64n32<bf16>(…)                                  // the same of 32 columns: float d[16]
 //   DownOperand v = down_operand(tiles, bytes_a_tile);     // B as it lies when its rows are the terms
-//   wgmma_m64n128_down<bf16>(queue, d, a.at(k), v.at(k), k != 0);   // and wgmma_m64n64_down
+//   wgmma_m64n128_down<bf16>(queue, d, a.at(k), v.at(k), k != 0);
 //
 // A and B lie by rows of 128 bytes along K, in groups of 8 rows: 1024 bytes, aligned so, in which 16-byte
 // chunk c of row r is at place c ^ r ("128-byte swizzling", K-major: PTX ISA, "Shared Memory Matrix Layout").
@@ -144,36 +144,20 @@ ASSAY_DEVICE void wgmma_m64n128_down(WgmmaQueue&, float (&d)[64], std::uint64_t 
   __trap();
 #endif
 }
-// %32, %33: descriptors; %34: whether D is added.
-#define ASSAY_WGMMA_64(modifiers)                                                                           \
-  asm volatile(                                                                                             \
-      "{\n.reg .pred added;\nsetp.ne.b32 added, %34, 0;\n"                                                  \
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, " \
-      "%11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, "     \
-      "%30, %31}, %32, %33, added, " modifiers ";\n}"                                                       \
-      : ASSAY_D8(0), ASSAY_D8(8), ASSAY_D8(16), ASSAY_D8(24)                                                \
-      : "l"(a), "l"(b), "r"(added ? 1 : 0))
-
 template <class T>
-ASSAY_DEVICE void wgmma_m64n64(WgmmaQueue&, float (&d)[32], std::uint64_t a, std::uint64_t b, bool added) {
+ASSAY_DEVICE void wgmma_m64n32(WgmmaQueue&, float (&d)[16], std::uint64_t a, std::uint64_t b, bool added) {
   static_assert(sizeof(T) == 2);
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  ASSAY_WGMMA_64("1, 1, 0, 0");
+  asm volatile(
+      "{\n.reg .pred added;\nsetp.ne.b32 added, %18, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, "
+      "%11, %12, %13, %14, %15}, %16, %17, added, 1, 1, 0, 0;\n}"
+      : ASSAY_D8(0), ASSAY_D8(8)
+      : "l"(a), "l"(b), "r"(added ? 1 : 0));
 #else
   __trap();
 #endif
 }
-template <class T>
-ASSAY_DEVICE void wgmma_m64n64_down(WgmmaQueue&, float (&d)[32], std::uint64_t a, std::uint64_t b,
-                                    bool added) {
-  static_assert(sizeof(T) == 2);
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  ASSAY_WGMMA_64("1, 1, 0, 1");
-#else
-  __trap();
-#endif
-}
-#undef ASSAY_WGMMA_64
 #undef ASSAY_WGMMA
 #undef ASSAY_D8
 
@@ -219,14 +203,9 @@ void wgmma_m64n128_down(WgmmaQueue& queue, float (&d)[64], std::uint64_t a, std:
   queue.begin({d, 64, a, b, true, added, sizeof(T), element_value<T>}, where);
 }
 template <class T>
-void wgmma_m64n64(WgmmaQueue& queue, float (&d)[32], std::uint64_t a, std::uint64_t b, bool added,
+void wgmma_m64n32(WgmmaQueue& queue, float (&d)[16], std::uint64_t a, std::uint64_t b, bool added,
                   Where where = Where::here()) {
-  queue.begin({d, 32, a, b, false, added, sizeof(T), element_value<T>}, where);
-}
-template <class T>
-void wgmma_m64n64_down(WgmmaQueue& queue, float (&d)[32], std::uint64_t a, std::uint64_t b, bool added,
-                       Where where = Where::here()) {
-  queue.begin({d, 32, a, b, true, added, sizeof(T), element_value<T>}, where);
+  queue.begin({d, 16, a, b, false, added, sizeof(T), element_value<T>}, where);
 }
 
 #endif

@@ -89,7 +89,7 @@ TEST(EmulatedWgmma, ReadsATileAcrossAndDown) {
   };
   const Launch launch = {
       .grid = {1, 1, 1}, .block = {128, 1, 1}, .shared_bytes = 3 * kTileBytes, .order = Order::forward};
-  std::vector<float> scores(64 * 64), sums(64 * 128);
+  std::vector<float> scores(64 * 32), sums(64 * 128);
   run(launch, [&] {
     for (unsigned i = thread_id(); i < 3 * 64 * 64; i += 128) {
       const unsigned tile = i / 4096, row = i / 64 % 64, column = i % 64;
@@ -103,9 +103,9 @@ TEST(EmulatedWgmma, ReadsATileAcrossAndDown) {
                         across = shared_operand(shared_memory<unsigned char>(kTileBytes));
     const DownOperand down = down_operand(shared_memory<unsigned char>(kTileBytes), kTileBytes);
     WgmmaQueue queue;
-    float s[32] = {}, d[64] = {};
+    float s[16] = {}, d[64] = {};
     for (int k = 0; k < 4; ++k) {
-      wgmma_m64n64<bf16>(queue, s, a.at(k), across.at(k), k != 0);
+      wgmma_m64n32<bf16>(queue, s, a.at(k), across.at(k), k != 0);
       wgmma_m64n128_down<bf16>(queue, d, a.at(k), down.at(k), k != 0);
     }
     wgmma_commit(queue);
@@ -113,7 +113,7 @@ TEST(EmulatedWgmma, ReadsATileAcrossAndDown) {
     const unsigned row = warp_id() * 16 + lane_id() / 4;
     for (unsigned i = 0; i < 64; ++i) {
       const unsigned r = row + i / 2 % 2 * 8, column = i / 4 * 8 + lane_id() % 4 * 2 + i % 2;
-      if (i < 32) scores[r * 64 + column] = s[i];
+      if (i < 16) scores[r * 32 + column] = s[i];
       sums[r * 128 + column] = d[i];
     }
   });
@@ -121,11 +121,11 @@ TEST(EmulatedWgmma, ReadsATileAcrossAndDown) {
     for (unsigned c = 0; c < 128; ++c) {
       float score = 0, sum = 0;
       for (unsigned k = 0; k < 64; ++k) {
-        if (c < 64) score += number(0, r, k) * number(1, c, k);
+        if (c < 32) score += number(0, r, k) * number(1, c, k);
         sum += number(0, r, k) * number(1 + c / 64, k, c % 64);
       }
-      if (c < 64) {
-        ASSERT_EQ(scores[r * 64 + c], score) << r << " " << c;
+      if (c < 32) {
+        ASSERT_EQ(scores[r * 32 + c], score) << r << " " << c;
       }
       ASSERT_EQ(sums[r * 128 + c], sum) << r << " " << c;
     }

@@ -181,7 +181,7 @@ TEST(MlaPlans, ReadTheCacheOnceForSixtyFourHeads) {
   }
 }
 
-// On Hopper by warpgroups: 64 rows and 64 keys whatever the heads, of the cache as it lies; every other board, width and
+// On Hopper by warpgroups: 64 rows and 32 keys whatever the heads, of the cache as it lies; every other board, width and
 // arithmetic as before.
 TEST(MlaPlans, WarpgroupsTakeDeepSeeksWidths) {
   for (const std::size_t heads : {16, 64, 128}) {
@@ -192,9 +192,9 @@ TEST(MlaPlans, WarpgroupsTakeDeepSeeksWidths) {
     EXPECT_EQ(plan.tiles.kernel, "mla_wgmma");
     EXPECT_EQ(plan.tiles.block.x, 384u);
     EXPECT_EQ(plan.tiling.rows, 64u);
-    EXPECT_EQ(plan.tiling.keys, 64u);
+    EXPECT_EQ(plan.tiling.keys, 32u);
     EXPECT_EQ(plan.tiling.shared_bytes, MlaWgmmaRoom::kBytes);
-    for (const AttentionWork& work : plan.work) EXPECT_EQ(work.key_begin % 64, 0u);
+    for (const AttentionWork& work : plan.work) EXPECT_EQ(work.key_begin % 32, 0u);
   }
   for (const int sm : {80, 89, 100, 120})
     EXPECT_FALSE(plan_mla_attention(*limits_of(sm), latents_of(64, {{1, 99}}), SplitRule::fixed).wgmma) << sm;
@@ -212,11 +212,13 @@ TEST(MlaPlans, WarpgroupsTakeDeepSeeksWidths) {
 TEST(MlaPlans, WarpgroupsHaveRoom) {
   using Room = MlaWgmmaRoom;
   EXPECT_EQ(Room::kRing - Room::kQueries, 64u * 576 * 2);
-  EXPECT_EQ(Room::kWeights - Room::kRing, 2u * 64 * 576 * 2);
-  EXPECT_EQ(Room::kShares - Room::kWeights, 64u * 64 * 2);
+  EXPECT_EQ(Room::kWeights - Room::kRing, 2u * 32 * 576 * 2);
+  EXPECT_EQ(Room::kRaw - Room::kWeights, 64u * 64 * 2);
+  EXPECT_EQ(Room::kShares - Room::kRaw, 32u * 576 * 4);
   EXPECT_EQ(Room::kBarriers - Room::kShares, 3u * 64 * 4);
-  EXPECT_EQ(Room::kBytes - Room::kBarriers, 4u * 8);
+  EXPECT_EQ(Room::kBytes - Room::kBarriers, 12u * 8);
   for (const std::uint32_t area : {Room::kQueries, Room::kRing, Room::kWeights}) EXPECT_EQ(area % 1024, 0u);
+  EXPECT_EQ(Room::kRaw % 16, 0u);
   EXPECT_LE(Room::kBytes, limits_of(90)->shared_per_block);
 }
 

@@ -106,6 +106,8 @@ struct PackArgs {
   std::uint32_t heads = 0, dim = 0, padded = 0;
 };
 
+// Of mla_product.cuh: groups of a block's threads, each with a part of the terms.
+inline constexpr std::uint32_t kProductGroups = 4;
 // One matrix a head, around the attention over latents: mla_product.cuh. Strides are in elements.
 struct MlaProductArgs {
   const void* x = nullptr;                 // [tokens, heads, inputs], float32

@@ -436,15 +436,16 @@ Edges mla_edges() {
 
 LaunchPlan plan_mla_product(const DeviceLimits& limits, std::size_t tokens, std::size_t heads,
                             std::size_t inputs, std::size_t outputs) {
-  constexpr std::size_t kThreads = 128, kTokens = 8;
+  constexpr std::size_t kColumns = 128, kTokens = 8;
+  const std::size_t sums = (kProductGroups - 1) * kTokens * kColumns;
   return checked_plan(
       limits, {.kernel = "mla_product",
-               .variant = said("{} columns, {} tokens", kThreads, kTokens),
-               .grid = {static_cast<unsigned>(blocks_for(outputs, kThreads)), static_cast<unsigned>(heads),
+               .variant = said("{} columns, {} tokens", kColumns, kTokens),
+               .grid = {static_cast<unsigned>(blocks_for(outputs, kColumns)), static_cast<unsigned>(heads),
                         static_cast<unsigned>(blocks_for(tokens, kTokens))},
-               .threads = kThreads,
-               .shared_bytes = kTokens * round_up(inputs, 4) * sizeof(float),
-               .registers = 120,
+               .threads = static_cast<unsigned>(kColumns * kProductGroups),
+               .shared_bytes = (kTokens * round_up(inputs, 4) + sums) * sizeof(float),
+               .registers = 64,
                .why = said("a column of weights is read once for {} tokens", kTokens)});
 }
 

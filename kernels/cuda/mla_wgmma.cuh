@@ -64,7 +64,8 @@ ASSAY_DEVICE Mbarrier* mla_raw(unsigned four) {
 }
 // Byte of 16-byte chunk `chunk` of row `row` of a tile.
 ASSAY_DEVICE unsigned mla_chunk(unsigned row, unsigned chunk) {
-  return row * 128 + ((chunk ^ (row & 7)) << 4);
+  return row * 128 +
+         static_cast<unsigned>(Swizzle128::chunk(static_cast<int>(row), static_cast<int>(chunk))) * 16;
 }
 
 // Barriers of the warpgroups that multiply: weights of a step.

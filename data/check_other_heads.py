@@ -39,9 +39,10 @@ REFUSED = ('do not all begin with "model."', "is unknown")
 
 
 def classes_of(architecture):
-    if not architecture.endswith("ForCausalLM"):
+    usual = next((e for e in ("ForCausalLM", "ForConditionalGeneration") if architecture.endswith(e)), None)
+    if usual is None:
         return
-    stem = architecture.removesuffix("ForCausalLM")
+    stem = architecture.removesuffix(usual)
     wanted = getattr(transformers, architecture).config_class
     for ending in ENDINGS:
         found = getattr(transformers, stem + ending, None)

@@ -34,27 +34,31 @@ std::vector<std::uint64_t> numbers_or(ConfigReader& config, const char* key,
   return said ? *said : class_default;
 }
 
+std::vector<std::uint64_t> read_channels(ConfigReader& config) {
+  auto channels = numbers_or(config, "conv_dim", std::vector<std::uint64_t>(7, 512));
+  config.require(!channels.empty() && channels.size() <= 100, "conv_dim names no convolution, or too many");
+  return channels;
+}
+
 SoundSizes read_sound_sizes(ConfigReader& config, ModuleTree& tree) {
   SoundSizes s;
   s.hidden = config.size("hidden_size", 768), s.wide = config.size("intermediate_size", 3072);
   s.depth = read_layers(config, "num_hidden_layers", 12), s.heads = config.size("num_attention_heads", 12);
   config.require_divides(s.heads, s.hidden);
-  s.channels = numbers_or(config, "conv_dim", std::vector<std::uint64_t>(7, 512));
-  config.require(!s.channels.empty() && s.channels.size() <= 100,
-                 "conv_dim names no convolution, or too many");
+  s.channels = read_channels(config);
   tree.hidden_size = s.hidden.value(), tree.layers = s.depth.value();
   return s;
 }
 
 // Each convolution's norm: behind all, or behind the first alone ("group").
-void add_sample_convolutions(ConfigReader& config, ModuleTree& tree, const std::string& prefix,
+void add_sample_convolutions(ConfigReader& config, ModuleTree& tree, const std::string& path_of_all,
                              const SoundSizes& s) {
   const auto kernels = numbers_or(config, "conv_kernel", {10, 3, 3, 3, 3, 2, 2});
   config.require(kernels.size() == s.channels.size(), "conv_kernel and conv_dim have other lengths");
   const bool bias = config.flag("conv_bias", false);
   const std::string norms = config.text("feat_extract_norm", "group");
   config.require(norms == "group" || norms == "layer", "feat_extract_norm is neither group nor layer");
-  Tower tower = add_sound(tree, prefix + "feature_extractor", "convolutions over samples");
+  Tower tower = add_sound(tree, path_of_all, "convolutions over samples");
   Quantity in = 1;
   for (std::size_t i = 0; i < s.channels.size(); ++i) {
     const std::string path = "conv_layers." + std::to_string(i) + ".";
@@ -86,8 +90,7 @@ void add_place_convolution(ConfigReader& config, Tower& tower, const SoundSizes&
                                         "hidden_size / num_conv_pos_embedding_groups");
   tower.tensor("pos_conv_embed.conv.bias", {s.hidden})
       .tensor("pos_conv_embed.conv.weight_g", {1, 1, kernel})
-      .tensor("pos_conv_embed.conv.weight_v", {s.hidden, each, kernel})
-      .norm("layer_norm", s.hidden, true);
+      .tensor("pos_conv_embed.conv.weight_v", {s.hidden, each, kernel});
 }
 
 void add_language_adapter(ConfigReader& config, Tower& tower, const SoundSizes& s) {
@@ -102,6 +105,7 @@ void add_sound_layers(ConfigReader& config, ModuleTree& tree, const std::string&
                       const SoundKin& kin) {
   Tower encoder = add_sound(tree, prefix + "encoder", "places");
   add_place_convolution(config, encoder, s);
+  encoder.norm("layer_norm", s.hidden, true);
   EncoderBlock block{s.hidden, s.wide};
   block.norm1 = "layer_norm", block.norm2 = "final_layer_norm";
   block.q = "attention.q_proj", block.k = "attention.k_proj", block.v = "attention.v_proj";
@@ -137,6 +141,16 @@ void add_quantizer(ConfigReader& config, ModuleTree& tree, const SoundSizes& s) 
 
 }  // namespace
 
+void add_samples_net(ConfigReader& config, ModuleTree& tree, const Quantity& hidden,
+                     const std::string& path) {
+  SoundSizes s;
+  s.hidden = hidden, s.channels = read_channels(config);
+  add_sample_convolutions(config, tree, path + ".feature_encoder", s);
+  add_sound_enters(config, tree, path + ".", s);
+  Tower places = add_sound(tree, path, "places");
+  add_place_convolution(config, places, s);
+}
+
 void add_sound_head(ConfigReader& config, ModuleTree& tree, const SoundHead& of, std::string_view head) {
   Module module = head_module("head");
   const bool classifies = head.ends_with("Classification");
@@ -167,7 +181,7 @@ void describe_sound(ConfigReader& config, ModuleTree& tree, const SoundKin& kin)
       architecture.empty() ? "Model" : std::string_view(architecture).substr(kin.stem.size());
   const std::string prefix = head == "Model" ? "" : kin.prefix;
   const SoundSizes s = read_sound_sizes(config, tree);
-  add_sample_convolutions(config, tree, prefix, s);
+  add_sample_convolutions(config, tree, prefix + "feature_extractor", s);
   add_sound_enters(config, tree, prefix, s);
   add_sound_layers(config, tree, prefix, s, kin);
   if (head == "Model")

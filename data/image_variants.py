@@ -286,6 +286,41 @@ def make_images(draw, flags, families):
 
         return drawn
 
+    def embedding_gemma2():
+        depth, heads = draw.randint(1, 7), draw.choice([2, 4])
+        config = {"vocab_size": draw.randint(50, 300), "hidden_size": draw.randint(5, 40), "num_attention_heads": heads}
+        config.update(num_hidden_layers=depth, num_key_value_heads=draw.choice([1, 2]), head_dim=2 * draw.randint(2, 6))
+        config.update(intermediate_size=draw.randint(5, 60), hidden_size_per_layer_input=draw.randint(3, 20))
+        config.update(embedding_dim=draw.randint(5, 40), global_head_dim=2 * draw.randint(2, 6), pad_token_id=0)
+        if chance():
+            config["layer_types"] = [draw.choice(["sliding_attention", "full_attention"]) for _ in range(depth)]
+        elif chance():
+            config["sliding_window_pattern"] = draw.randint(1, 4)
+        return config
+
+    def privacy():
+        heads, dim = draw.choice([(4, 2), (6, 3), (2, 1)]), 2 * draw.randint(2, 5)
+        config = {"vocab_size": draw.randint(50, 300), "hidden_size": draw.randint(5, 40), "head_dim": dim}
+        config.update(num_attention_heads=heads[0], num_key_value_heads=heads[1], num_hidden_layers=draw.randint(1, 5))
+        config.update(intermediate_size=draw.randint(5, 40), num_local_experts=draw.randint(4, 9), pad_token_id=0)
+        return flags(config, "attention_bias")
+
+    def sam():
+        heads, patch, depth = draw.randint(1, 3), draw.randint(2, 4), draw.randint(1, 4)
+        seen = {"hidden_size": 4 * heads * draw.randint(1, 4), "num_attention_heads": heads, "num_hidden_layers": depth}
+        seen.update(patch_size=patch, image_size=patch * draw.randint(2, 5), output_channels=8 * draw.randint(1, 4))
+        seen.update(window_size=draw.randint(1, 5), global_attn_indexes=[i for i in range(depth) if chance()])
+        seen.update(num_pos_feats=draw.randint(3, 20), mlp_ratio=draw.choice([1.5, 2.0, 4.0]))
+        if chance():
+            seen["mlp_dim"] = draw.randint(5, 60)
+        flags(seen, "qkv_bias", "use_abs_pos", "use_rel_pos")
+        width = seen["output_channels"] * 2
+        hints = {"hidden_size": width, "mask_input_channels": 4 * draw.randint(1, 4), "num_point_embeddings": draw.randint(1, 5)}
+        masks = {"hidden_size": width, "mlp_dim": draw.randint(5, 60), "num_hidden_layers": draw.randint(1, 3)}
+        masks.update(num_attention_heads=draw.choice([1, 2]), num_multimask_outputs=draw.randint(1, 4))
+        masks.update(iou_head_depth=draw.randint(2, 4), iou_head_hidden_dim=draw.randint(5, 40))
+        return {"vision_config": seen, "prompt_encoder_config": hints, "mask_decoder_config": masks}
+
     def retriever(within, model_type):
         def drawn():
             config = {"vlm_config": {"model_type": model_type, **within()}}
@@ -302,6 +337,9 @@ def make_images(draw, flags, families):
         "fsmt": ("FSMTForConditionalGeneration", fsmt),
         "prophetnet": ("ProphetNetModel", prophetnet),
         "pix2struct": ("Pix2StructForConditionalGeneration", pix2struct),
+        "embedding_gemma2_text": ("EmbeddingGemma2TextModel", embedding_gemma2),
+        "openai_privacy_filter": ("OpenAIPrivacyFilterModel", of_class("OpenAIPrivacyFilter", ["ForTokenClassification"], privacy)),
+        "sam": ("SamModel", sam),
         "seamless_m4t": ("SeamlessM4TModel", seamless("SeamlessM4T")),
         "seamless_m4t_v2": ("SeamlessM4Tv2Model", seamless("SeamlessM4Tv2")),
         "speecht5": ("SpeechT5ForTextToSpeech", speecht5),

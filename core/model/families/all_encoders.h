@@ -26,6 +26,8 @@ extern const Family kJinaBert, kNeobert, kRembert, kPrelayernorm, kLayoutlmv3, k
 extern const Family kFsmt, kProphetnet, kPix2struct, kSpeecht5, kSeamless;
 // paired_encoders.cpp, clap.cpp, depth_anything.cpp
 extern const Family kOwl, kOwl2, kClap, kDepthAnything;
+// embedding_gemma2.cpp, sam.cpp
+extern const Family kEmbeddingGemma2, kSam;
 // swin.cpp, further_images.cpp, staged_images.cpp
 extern const Family kSwin, kSwin2, kDonutSwin, kBeit, kData2vecVision, kYolos, kMae, kVideomae, kConvnext,
     kConvnext2, kSegformer;

@@ -95,10 +95,10 @@ void describe_clap(ConfigReader& config, ModuleTree& tree) {
   add_tower(tree, std::move(projection));
 }
 
-constexpr std::string_view kArchitectures[] = {"ClapModel"}, kTypes[] = {"clap"};
+constexpr std::string_view kClapArchitectures[] = {"ClapModel"}, kClapTypes[] = {"clap"};
 
 }  // namespace
 
-const Family kClap = {"clap", "CLAP", kArchitectures, kTypes, {}, describe_clap};
+const Family kClap = {"clap", "CLAP", kClapArchitectures, kClapTypes, {}, describe_clap};
 
 }  // namespace assay::families

@@ -77,12 +77,12 @@ void describe_depth_anything(ConfigReader& config, ModuleTree& tree) {
   convolve(head, "conv3", last, 1, 1);
 }
 
-constexpr std::string_view kArchitectures[] = {"DepthAnythingForDepthEstimation"},
-                           kTypes[] = {"depth_anything"};
+constexpr std::string_view kDepthArchitectures[] = {"DepthAnythingForDepthEstimation"},
+                           kDepthTypes[] = {"depth_anything"};
 
 }  // namespace
 
-const Family kDepthAnything = {"depth_anything",       "Depth Anything", kArchitectures, kTypes, {},
+const Family kDepthAnything = {"depth_anything",       "Depth Anything", kDepthArchitectures, kDepthTypes, {},
                                describe_depth_anything};
 
 }  // namespace assay::families

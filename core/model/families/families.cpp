@@ -369,6 +369,8 @@ constexpr const Family* kFamilies[] = {
     &kProphetnet,
     &kPix2struct,
     &kSpeecht5,
+    &kEmbeddingGemma2,
+    &kSam,
     &kSeamless,
     &kNeobert,
     &kRembert,

@@ -18,7 +18,7 @@ struct Named {
   std::string_view architecture;
   HeadKind kind;
   std::string_view base;
-  std::uint64_t labels = 0;
+  std::uint64_t labels = 0, silent = 2;
 };
 constexpr Named kNamed[] = {
     {"Qwen2ForRewardModel", HeadKind::score_mlp, "Qwen2ForCausalLM", 1},
@@ -28,6 +28,8 @@ constexpr Named kNamed[] = {
     {"LlamaBidirectionalModel", HeadKind::none, "LlamaForCausalLM"},
     {"LlamaBidirectionalForSequenceClassification", HeadKind::score, "LlamaForCausalLM"},
     {"GritLM", HeadKind::same, "MistralForCausalLM"},
+    {"OpenAIPrivacyFilterModel", HeadKind::none, "GptOssForCausalLM"},
+    {"OpenAIPrivacyFilterForTokenClassification", HeadKind::biased_score, "GptOssForCausalLM", 0, 33},
 };
 
 // Classes of that name which are made of something else, or named otherwise inside.
@@ -74,14 +76,14 @@ constexpr Ending kEndings[] = {{"ForSequenceClassification", HeadKind::score},
 
 constexpr std::string_view kPrefix = "model.";
 
-// id2label names each label; num_labels is what early configs say; transformers takes two where neither is there.
-Quantity read_labels(ConfigReader& config, std::uint64_t of_class) {
-  if (of_class > 0) return Quantity("num_labels", of_class);
+// id2label names each label; num_labels is what early configs say; where neither is there, the class has a number.
+Quantity read_labels(ConfigReader& config, const OtherHead& head) {
+  if (head.labels > 0) return Quantity("num_labels", head.labels);
   const ParsedJson& keys = config.config().text();
   const auto names = keys.find("id2label");
   if (names != keys.end() && names->is_object() && !names->empty())
     return Quantity("id2label", names->size());
-  return config.size("num_labels", 2);
+  return config.size("num_labels", head.silent);
 }
 
 Module head_of(const OtherHead& head, ConfigReader& config, const Quantity& hidden) {
@@ -96,12 +98,12 @@ Module head_of(const OtherHead& head, ConfigReader& config, const Quantity& hidd
                         .quantizable = false});
   };
   switch (head.kind) {
-    case HeadKind::score: add("score", read_labels(config, head.labels), false); break;
-    case HeadKind::biased_score: add("score", read_labels(config, head.labels), true); break;
+    case HeadKind::score: add("score", read_labels(config, head), false); break;
+    case HeadKind::biased_score: add("score", read_labels(config, head), true); break;
     case HeadKind::value: add("v_head", 1, false); break;
     case HeadKind::score_mlp:
       add("score.0", hidden, true);
-      add("score.2", read_labels(config, head.labels), true);
+      add("score.2", read_labels(config, head), true);
       break;
     case HeadKind::none:
     case HeadKind::same: break;
@@ -170,7 +172,8 @@ void name_as_body(ModuleTree& tree) {
 
 std::vector<OtherHead> other_heads(std::string_view architecture) {
   for (const Named& named : kNamed) {
-    if (named.architecture == architecture) return {{named.kind, std::string(named.base), named.labels}};
+    if (named.architecture == architecture)
+      return {{named.kind, std::string(named.base), named.labels, named.silent}};
   }
   std::vector<OtherHead> heads;
   for (const std::string_view unlike : kUnlike) {

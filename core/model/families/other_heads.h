@@ -23,6 +23,7 @@ struct OtherHead {
   } kind = Kind::none;
   std::string base;          // the architecture whose body it has: "LlamaForCausalLM"
   std::uint64_t labels = 0;  // where the class says how many, whatever the config does
+  std::uint64_t silent = 2;  // … and where the config does not say either
 };
 
 // What an architecture's name may mean, the likeliest first; empty: it names no such model.

@@ -194,20 +194,21 @@ void describe_seamless(ConfigReader& config, ModuleTree& tree) {
   add_tower(tree, unit_vocoder(config, "vocoder"));
 }
 
-constexpr std::string_view kArchitectures[] = {"SeamlessM4TModel",
-                                               "SeamlessM4TForTextToText",
-                                               "SeamlessM4TForSpeechToText",
-                                               "SeamlessM4TForTextToSpeech",
-                                               "SeamlessM4TForSpeechToSpeech",
-                                               "SeamlessM4Tv2Model",
-                                               "SeamlessM4Tv2ForTextToText",
-                                               "SeamlessM4Tv2ForSpeechToText",
-                                               "SeamlessM4Tv2ForTextToSpeech",
-                                               "SeamlessM4Tv2ForSpeechToSpeech"},
-                           kTypes[] = {"seamless_m4t", "seamless_m4t_v2"};
+constexpr std::string_view kSeamlessArchitectures[] = {"SeamlessM4TModel",
+                                                       "SeamlessM4TForTextToText",
+                                                       "SeamlessM4TForSpeechToText",
+                                                       "SeamlessM4TForTextToSpeech",
+                                                       "SeamlessM4TForSpeechToSpeech",
+                                                       "SeamlessM4Tv2Model",
+                                                       "SeamlessM4Tv2ForTextToText",
+                                                       "SeamlessM4Tv2ForSpeechToText",
+                                                       "SeamlessM4Tv2ForTextToSpeech",
+                                                       "SeamlessM4Tv2ForSpeechToSpeech"},
+                           kSeamlessTypes[] = {"seamless_m4t", "seamless_m4t_v2"};
 
 }  // namespace
 
-const Family kSeamless = {"seamless_m4t", "SeamlessM4T", kArchitectures, kTypes, {}, describe_seamless};
+const Family kSeamless = {"seamless_m4t",   "SeamlessM4T", kSeamlessArchitectures, kSeamlessTypes, {},
+                          describe_seamless};
 
 }  // namespace assay::families

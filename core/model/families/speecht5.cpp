@@ -117,12 +117,13 @@ void describe_speecht5(ConfigReader& config, ModuleTree& tree) {
                                      "speecht5.decoder.prenet.embed_tokens.weight"));
 }
 
-constexpr std::string_view kArchitectures[] = {"SpeechT5ForTextToSpeech", "SpeechT5ForSpeechToText",
-                                               "SpeechT5ForSpeechToSpeech"},
-                           kTypes[] = {"speecht5"};
+constexpr std::string_view kSpeecht5Architectures[] = {"SpeechT5ForTextToSpeech", "SpeechT5ForSpeechToText",
+                                                       "SpeechT5ForSpeechToSpeech"},
+                           kSpeecht5Types[] = {"speecht5"};
 
 }  // namespace
 
-const Family kSpeecht5 = {"speecht5", "SpeechT5", kArchitectures, kTypes, {}, describe_speecht5};
+const Family kSpeecht5 = {"speecht5",     "SpeechT5", kSpeecht5Architectures,
+                          kSpeecht5Types, {},         describe_speecht5};
 
 }  // namespace assay::families

@@ -91,6 +91,26 @@ TEST(OtherHeads, RetrieversHaveAMatrixInPlaceOfTheHead) {
   EXPECT_THROW(tree_of("ColPaliForRetrieval", R"("vlm_config": {"model_type": "clip"})"), Error);
 }
 
+// Names of vLLM's loaders.
+TEST(OtherHeads, OfEmbeddersAndRankersOverQwen) {
+  const std::string sizes = R"("hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
+      "num_key_value_heads": 4)";
+  const ModuleTree ranker = tree_of("JinaForRanking", sizes);
+  expect_stored(ranker, "projector.0.weight", {12, 24});
+  expect_stored(ranker, "projector.2.weight", {512, 12});
+  expect_stored(ranker, "model.norm.weight", {24});
+  expect_stored(tree_of("VoyageQwen3BidirectionalEmbedModel", sizes + R"(, "num_labels": 7)"),
+                "linear.weight", {7, 24});
+  expect_stored(tree_of("JinaEmbeddingsV5Model", sizes), "layers.1.self_attn.q_norm.weight", {128});
+  EXPECT_THROW(tree_of("JinaEmbeddingsV5Model", sizes + R"(, "is_decoder": false)"), Error);
+  const ModuleTree seeing = tree_of("JinaVLForRanking", sizes + R"(, "vision_config": {"depth": 1,
+      "embed_dim": 8, "num_heads": 1, "hidden_size": 24, "patch_size": 2})");
+  expect_stored(seeing, "score.0.weight", {24, 24});
+  expect_stored(seeing, "score.2.weight", {1, 24});
+  expect_stored(seeing, "visual.merger.ln_q.weight", {8});
+  EXPECT_FALSE(TensorLookup(seeing).find("lm_head.weight").has_value());
+}
+
 TEST(OtherHeads, LabelsAreRows) {
   const std::string sizes = R"("hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
       "num_key_value_heads": 4)";

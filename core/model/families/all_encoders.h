@@ -15,7 +15,7 @@ extern const Family kNomicBert, kGte, kJinaV3, kEurobert;
 // paired_encoders.cpp, image_encoders.cpp, sound_encoders.cpp
 extern const Family kClip, kSiglip, kSiglip2Pair, kClipText, kClipVision, kSiglipVision, kImageClasses;
 extern const Family kVit, kDeit, kDino2, kDino2Registers, kDino3, kSpectrogram;
-extern const Family kWav2vec2, kHubert, kWavlm;
+extern const Family kWav2vec2, kHubert, kWavlm, kUnispeech, kData2vecAudio;
 // w2v_bert.cpp, captioners.cpp
 extern const Family kW2vBert, kBlip, kTrocr;
 // t5_kin.cpp, encoder_decoders.cpp

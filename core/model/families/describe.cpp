@@ -139,10 +139,12 @@ bool is_described_itself(const ModelConfig& config) {
 
 // A described model that sees or hears, without its head or under another one.
 std::optional<families::OtherHead> head_of_larger(const ModelConfig& config) {
-  if (config.nested_in().empty() || is_described_itself(config)) return std::nullopt;
   const auto head = families::other_head_of_larger(config.architecture());
-  if (!head || !is_described_itself(config.with_architecture(head->base))) return std::nullopt;
-  return head;
+  if (!head || is_described_itself(config) || !is_described_itself(config.with_architecture(head->base)))
+    return std::nullopt;
+  // Of flat configs only what a table names: endings alone tell too little.
+  const bool named = head->kind == families::OtherHead::Kind::score_mlp;
+  return named || !config.nested_in().empty() ? head : std::nullopt;
 }
 
 ModuleTree describe_under_head(const ModelConfig& config, const families::OtherHead& head) {

@@ -353,6 +353,8 @@ constexpr const Family* kFamilies[] = {
     &kWav2vec2,
     &kHubert,
     &kWavlm,
+    &kUnispeech,
+    &kData2vecAudio,
     &kLongT5,
     &kSwitch,
     &kNllbMoe,

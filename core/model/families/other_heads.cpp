@@ -1,5 +1,6 @@
 // Sources: transformers 5.24's generic classes for sequence and token classification, and its base classes, whose names were
-// held against those of each causal class on the meta device; vLLM 0.33's qwen2_rm.py, internlm2.py, llama.py.
+// held against those of each causal class on the meta device; vLLM 0.33's qwen2_rm.py, internlm2.py, llama.py, jina.py,
+// jina_vl.py, voyage.py.
 #include "core/model/families/other_heads.h"
 
 #include <algorithm>
@@ -28,6 +29,10 @@ constexpr Named kNamed[] = {
     {"LlamaBidirectionalModel", HeadKind::none, "LlamaForCausalLM"},
     {"LlamaBidirectionalForSequenceClassification", HeadKind::score, "LlamaForCausalLM"},
     {"GritLM", HeadKind::same, "MistralForCausalLM"},
+    {"JinaForRanking", HeadKind::projector, "Qwen3ForCausalLM", 512},
+    {"JinaEmbeddingsV5Model", HeadKind::none, "Qwen3ForCausalLM"},
+    {"VoyageQwen3BidirectionalEmbedModel", HeadKind::linear, "Qwen3ForCausalLM"},
+    {"Lfm2BidirectionalModel", HeadKind::none, "Lfm2ForCausalLM"},
     {"OpenAIPrivacyFilterModel", HeadKind::none, "GptOssForCausalLM"},
     {"OpenAIPrivacyFilterForTokenClassification", HeadKind::biased_score, "GptOssForCausalLM", 0, 33},
 };
@@ -101,6 +106,18 @@ Module head_of(const OtherHead& head, ConfigReader& config, const Quantity& hidd
     case HeadKind::score: add("score", read_labels(config, head), false); break;
     case HeadKind::biased_score: add("score", read_labels(config, head), true); break;
     case HeadKind::value: add("v_head", 1, false); break;
+    case HeadKind::linear: add("linear", read_labels(config, head), false); break;
+    case HeadKind::projector: {
+      const Quantity half = config.quotient(hidden, 2, "hidden_size / 2");
+      add("projector.0", half, false);
+      add_linear(module, {.name = "projector.2",
+                          .in = half,
+                          .out = read_labels(config, head),
+                          .role = Role::other,
+                          .part = Part::output,
+                          .quantizable = false});
+      break;
+    }
     case HeadKind::score_mlp:
       add("score.0", hidden, true);
       add("score.2", read_labels(config, head), true);
@@ -189,6 +206,8 @@ std::vector<OtherHead> other_heads(std::string_view architecture) {
 
 void change_head(const OtherHead& head, ConfigReader& config, ModuleTree& tree) {
   if (head.kind == HeadKind::same) return;
+  config.require(config.config().architecture() != "JinaEmbeddingsV5Model" || config.flag("is_decoder", true),
+                 "is_decoder is false: Jina embeddings v5 over EuroBERT is not described");
   config.require(tree.towers.empty(),
                  "the family sees or hears: what of it has another head is not described");
   take_head_off(tree);
@@ -202,6 +221,8 @@ void change_head(const OtherHead& head, ConfigReader& config, ModuleTree& tree) 
 }
 
 std::optional<OtherHead> other_head_of_larger(std::string_view architecture) {
+  if (architecture == "JinaVLForRanking")  // Jina's reranker m0
+    return OtherHead{HeadKind::score_mlp, "Qwen2VLForConditionalGeneration", 1};
   for (const std::string_view unlike : kUnlikeLarger) {
     if (unlike == architecture) return std::nullopt;
   }

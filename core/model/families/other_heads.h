@@ -19,6 +19,8 @@ struct OtherHead {
     biased_score,  // … and a bias (token classification)
     score_mlp,     // "score.0" and "score.2" with biases (Qwen2's reward models)
     value,         // "v_head", one row (InternLM2's)
+    projector,     // "projector.0" and "projector.2", which make vectors (Jina's reranker v3)
+    linear,        // "linear", a row for each label (Voyage's embedder)
     same,          // the head it always has, with attention to both sides
   } kind = Kind::none;
   std::string base;          // the architecture whose body it has: "LlamaForCausalLM"

@@ -55,7 +55,8 @@ TEST_P(DerivedTrees, HoldWhatTheDescriptionHolds) {
   // A token passes the same layers many times: names tell how many there are, and not how many passes.
   // And what is an encoder alone may be named as a tower is.
   // So may what reads beside what writes; and layers in stages are several stacks.
-  constexpr std::string_view kTowers[] = {"ast", "clip_vision", "siglip_vision", "videomae", "speecht5"},
+  constexpr std::string_view kTowers[] = {"ast",      "clip_vision", "siglip_vision", "videomae",
+                                          "speecht5", "unispeech",   "data2vec_audio"},
                              kStages[] = {"swin", "donut_swin", "convnext", "convnextv2", "segformer"};
   const auto among = [&](std::span<const std::string_view> families) {
     return std::find(families.begin(), families.end(), described.family) != families.end();

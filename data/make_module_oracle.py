@@ -79,8 +79,11 @@ def as_published(model, state):
         return {name.replace("decoder_encoder.layer.", "decoder_layers."): t for name, t in state.items()}
     if kind in ("swin", "donut-swin", "vision-encoder-decoder"):  # which cell of a table each pair takes: no weights
         return {name: t for name, t in state.items() if not name.endswith("relative_position_index")}
-    if kind == "fsmt":  # sines
-        return {name: t for name, t in state.items() if not name.endswith("embed_positions.weight")}
+    if kind == "fsmt":  # sines; one table for all is saved as the decoder's
+        state = {name: t for name, t in state.items() if not name.endswith("embed_positions.weight")}
+        if "model.decoder.embed_tokens.weight" not in state:
+            state["model.decoder.embed_tokens.weight"] = state.pop("model.encoder.embed_tokens.weight")
+        return state
     if kind in ("segformer", "speecht5", "clap", "seamless_m4t"):  # what batch norms have seen; whole numbers
         left_out = ("running_mean", "running_var", "num_batches_tracked", "_ids", "relative_position_index", "inv_freq")
         state = {name: t for name, t in state.items() if not name.endswith(left_out)}

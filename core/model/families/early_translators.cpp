@@ -28,7 +28,7 @@ void describe_fsmt(ConfigReader& config, ModuleTree& tree) {
   d.vocabulary = config.size("tgt_vocab_size", 42024), d.hidden = config.size("d_model", 1024);
   d.tied = config.tied_embeddings(false);
   const std::uint64_t places = config.size("max_position_embeddings", 1024).value();
-  const std::string shared = "model.encoder.embed_tokens.weight";  // of all, where they are tied
+  const std::string shared = "model.decoder.embed_tokens.weight";  // of all, where they are tied
   Quantity depth_read;
   for (const std::string side : {"encoder", "decoder"}) {
     const bool writes = side == "decoder";
@@ -36,7 +36,7 @@ void describe_fsmt(ConfigReader& config, ModuleTree& tree) {
     read_side(config, d, {side + "_ffn_dim", side + "_layers", side + "_attention_heads"});
     if (!writes) depth_read = d.layers;
     tree.modules.push_back(embedding(path + ".embed_tokens", writes ? d.vocabulary : read, d.hidden));
-    if (writes && d.tied) {
+    if (!writes && d.tied) {
       TensorSpec& table = tree.modules.back().tensors.front();
       config.require(read.value() == d.vocabulary.value(),
                      "tables of unequal vocabularies are said to be tied");

@@ -166,6 +166,8 @@ void describe_mae(ConfigReader& config, ModuleTree& tree) {
     tree.aliases = {{"", kin.prefix}};
   else
     add_painter(config, tree, hidden);
+  // As transformers 5.24 saves the painter's layers.
+  tree.aliases.push_back({"decoder.decoder_layers.", "decoder.decoder_encoder.layer."});
 }
 
 // VideoMAE: patches last for several frames, places are sines, and biases of queries and values are stored beside the matrices.

@@ -95,6 +95,14 @@ void add_place_convolution(ConfigReader& config, Tower& tower, const SoundSizes&
       .tensor("pos_conv_embed.conv.weight_v", {s.hidden, each, kernel});
 }
 
+// As torch 2 names the parts of that weight, and transformers saves them since.
+void accept_later_parts(ModuleTree& tree, const std::string& path) {
+  const std::string weight = path + ".pos_conv_embed.conv.",
+                    later = weight + "parametrizations.weight.original";
+  tree.aliases.push_back({weight + "weight_g", later + "0"});
+  tree.aliases.push_back({weight + "weight_v", later + "1"});
+}
+
 void add_deep_places(ConfigReader& config, Tower& tower, const SoundSizes& s) {
   const std::uint64_t count = config.size("num_conv_pos_embeddings", 5).value();
   config.require(count <= 100, "num_conv_pos_embeddings is no number of convolutions");
@@ -122,6 +130,7 @@ void add_sound_layers(ConfigReader& config, ModuleTree& tree, const std::string&
     add_deep_places(config, encoder, s);
   else
     add_place_convolution(config, encoder, s);
+  if (!kin.deep) accept_later_parts(tree, prefix + "encoder");
   encoder.norm("layer_norm", s.hidden, true);
   EncoderBlock block{s.hidden, s.wide};
   block.norm1 = "layer_norm", block.norm2 = "final_layer_norm";
@@ -166,6 +175,7 @@ void add_samples_net(ConfigReader& config, ModuleTree& tree, const Quantity& hid
   add_sound_enters(config, tree, path + ".", s);
   Tower places = add_sound(tree, path, "places");
   add_place_convolution(config, places, s);
+  accept_later_parts(tree, path);
 }
 
 void add_sound_head(ConfigReader& config, ModuleTree& tree, const SoundHead& of, std::string_view head) {
@@ -202,7 +212,7 @@ void describe_sound(ConfigReader& config, ModuleTree& tree, const SoundKin& kin)
   add_sound_enters(config, tree, prefix, s, kin.masks);
   add_sound_layers(config, tree, prefix, s, kin);
   if (head == "Model")
-    tree.aliases = {{"", kin.prefix}};
+    tree.aliases.push_back({"", kin.prefix});
   else if (head == "ForPreTraining")
     add_quantizer(config, tree, s);
   else

@@ -22,6 +22,7 @@ import transformers
 
 from encoder_variants import make_encoders
 from hearing_variants import make_hearing
+from image_variants import make_images
 from make_module_oracle import build, checkpoint_tensors
 from more_variants import make_more
 from sighted_variants import make_sighted
@@ -892,6 +893,7 @@ FAMILIES.update(make_wholes(draw, decoder, experts, kinds, flags))
 FAMILIES.update(make_hearing(draw, decoder, flags))
 FAMILIES.update(make_more(draw, decoder, flags))
 FAMILIES.update(make_encoders(draw, flags))
+FAMILIES.update(make_images(draw, flags, FAMILIES))
 
 
 def pattern(name):

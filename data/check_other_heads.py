@@ -4,12 +4,13 @@
     data/check_other_heads.py build/release/cli/assay [--count 5] [--seed 1] [family ...]
 
 For each family of check_family_variants.py whose class has a base class ("LlamaModel"), one for classification of texts or
-one of tokens, random odd variants are drawn, and the tensors that the class would save compared. Labels are drawn, too.
-What assay refuses in one line, for its names do not begin with "model.", or does not know, is told. Exits 1 on a difference.
+one of tokens (likewise of models that see or hear), random odd variants are drawn, and the tensors that the class would save
+compared. Labels are drawn, too. What assay counts in part, or refuses in one line, for its names do not begin with "model.", or does not know, is told. Exits 1 on a difference.
 """
 import argparse
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 
@@ -35,18 +36,25 @@ for family, entry in CLASSICS.items():
     variants.FAMILIES.setdefault(family, entry)
 
 ENDINGS = ("ForSequenceClassification", "ForTokenClassification", "TextModel", "Model")
-REFUSED = ('do not all begin with "model."', "is unknown")
+REFUSED = ('do not all begin with "model."', "is unknown", "what of it has another head is not described")
 
 
 def classes_of(architecture):
-    if not architecture.endswith("ForCausalLM"):
+    usual = next((e for e in ("ForCausalLM", "ForConditionalGeneration") if architecture.endswith(e)), None)
+    if usual is None:
         return
-    stem = architecture.removesuffix("ForCausalLM")
+    stem = architecture.removesuffix(usual)
     wanted = getattr(transformers, architecture).config_class
     for ending in ENDINGS:
         found = getattr(transformers, stem + ending, None)
         if found is not None and found.config_class is wanted:
             yield stem + ending
+
+
+def counted_in_part(program, path):
+    """A language model within a class that is not described: told so, and not of this script's matter."""
+    told = subprocess.run([program, "paramcount", str(path), "--format", "json"], capture_output=True, text=True)
+    return told.returncode == 0 and any("is not described here" in part["what"] for part in json.loads(told.stdout)["not_counted"])
 
 
 def with_labels(make):
@@ -75,6 +83,9 @@ def main():
                 told = variants.census_of_assay(options.program, probe)
                 if isinstance(told, str) and any(words in told for words in REFUSED):
                     print(f"{name}: refused", flush=True)
+                    continue
+                if counted_in_part(options.program, probe):
+                    print(f"{name}: counted in part", flush=True)
                     continue
                 variants.FAMILIES[family] = (name, with_labels(make))
                 print(end=f"{name}, ")

@@ -300,6 +300,10 @@ def make_encoders(draw, flags):
         "wav2vec2": ("Wav2Vec2Model", sound("Wav2Vec2", [*every_head, "ForPreTraining"], more=wav2vec2)),
         "hubert": ("HubertModel", sound("Hubert", every_head[:2], "feat_proj_layer_norm")),
         "wavlm": ("WavLMModel", sound("WavLM", every_head, more=positive(num_buckets=(4, 40)))),
+        "unispeech": ("UniSpeechModel", sound("UniSpeech", every_head[:2])),
+        "unispeech-sat": ("UniSpeechSatModel", sound("UniSpeechSat", every_head)),
+        "data2vec-audio": ("Data2VecAudioModel", sound("Data2VecAudio", every_head, more=lambda: {
+            "num_conv_pos_embeddings": draw.randint(1, 4), "conv_pos_kernel_size": draw.choice([3, 5, 7])})),
         "wav2vec2-bert": ("Wav2Vec2BertModel", classified("Wav2Vec2Bert", every_head, w2v_bert)),
         "blip": ("BlipForConditionalGeneration", blip),
         "vision-encoder-decoder": ("VisionEncoderDecoderModel", trocr),

@@ -75,6 +75,18 @@ def as_published(model, state):
         return {name.removeprefix("model.") if kind == "cohere_asr" else name: t for name, t in state.items()}
     if kind == "qwen2_5_omni":  # what makes sound of words is not described
         return {name: t for name, t in state.items() if not name.startswith("token2wav.")}
+    if kind == "vit_mae":  # as releases name it
+        return {name.replace("decoder_encoder.layer.", "decoder_layers."): t for name, t in state.items()}
+    if kind in ("swin", "donut-swin", "vision-encoder-decoder"):  # which cell of a table each pair takes: no weights
+        return {name: t for name, t in state.items() if not name.endswith("relative_position_index")}
+    if kind == "fsmt":  # sines; one table for all is saved as the decoder's
+        state = {name: t for name, t in state.items() if not name.endswith("embed_positions.weight")}
+        if "model.decoder.embed_tokens.weight" not in state:
+            state["model.decoder.embed_tokens.weight"] = state.pop("model.encoder.embed_tokens.weight")
+        return state
+    if kind in ("segformer", "speecht5", "clap", "seamless_m4t"):  # what batch norms have seen; whole numbers
+        left_out = ("running_mean", "running_var", "num_batches_tracked", "_ids", "relative_position_index", "inv_freq")
+        state = {name: t for name, t in state.items() if not name.endswith(left_out)}
     if kind == "florence2":  # sines, and zeros that are added to logits
         left_out = ("pos_idx_to_embed", "final_logits_bias")
         return {name: t for name, t in state.items() if not name.endswith(left_out)}
@@ -90,7 +102,7 @@ def as_published(model, state):
     if kind in ("clip_text_model", "clip_vision_model", "siglip_vision_model", "siglip2_vision_model"):
         half = "text_model." if "text" in kind else "vision_model."  # as their releases name them
         return {name if "_projection" in name else half + name.removeprefix(half): t for name, t in state.items()}
-    if kind in ("wav2vec2", "hubert", "wavlm"):  # a weight in two parts, as releases name them
+    if kind in ("wav2vec2", "hubert", "wavlm", "speecht5", "unispeech", "unispeech-sat"):  # a weight in two parts, as releases name them
         part = "conv.parametrizations.weight.original"
         return {name.replace(part + "0", "conv.weight_g").replace(part + "1", "conv.weight_v"): t for name, t in state.items()}
     if kind == "olmo_hybrid":

@@ -167,6 +167,12 @@ ModelConfig ModelConfig::document_only() const {
   return outer;
 }
 
+ModelConfig ModelConfig::with_architecture(std::string architecture) const {
+  ModelConfig other = *this;
+  other.architecture_ = std::move(architecture);
+  return other;
+}
+
 std::optional<ConfigReader::Value> ConfigReader::find(std::string_view keys) const {
   for (std::string& key : split_keys(keys)) {
     if (const ParsedJson* value = member(config_.text(), key)) return Value{value, std::move(key)};

@@ -98,6 +98,8 @@ class ModelConfig {
   ModelConfig language_model(Tied tied) const;
   // The document's own keys, beside text_config and its like.
   ModelConfig document_only() const;
+  // The same document under another class name.
+  ModelConfig with_architecture(std::string architecture) const;
 
   const std::optional<QuantizationConfig>& quantization() const { return *quantization_; }
   const std::string& dtype() const { return dtype_; }  // "bfloat16"; empty where the config does not say

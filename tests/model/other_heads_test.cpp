@@ -51,6 +51,66 @@ TEST(OtherHeads, BodiesHaveNoPrefixAndNoHead) {
   EXPECT_FALSE(tree.tied_embeddings);
 }
 
+// Models that see: what is beside the language model stays, whatever becomes of its head.
+TEST(OtherHeads, OfModelsThatSee) {
+  const std::string sizes =
+      R"("model_type": "llava", "text_config": {"model_type": "llama", "hidden_size": 24,
+      "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4}, "vision_config":
+      {"model_type": "clip_vision_model", "hidden_size": 16, "num_attention_heads": 2, "num_hidden_layers": 1,
+       "intermediate_size": 20, "image_size": 8, "patch_size": 4})";
+  const ModuleTree whole = tree_of("LlavaForConditionalGeneration", sizes),
+                   body = tree_of("LlavaModel", sizes),
+                   scores = tree_of("LlavaForSequenceClassification", sizes + R"(, "num_labels": 5)");
+  expect_stored(body, "language_model.model.layers.1.input_layernorm.weight", {24});
+  expect_stored(body, "vision_tower.embeddings.class_embedding", {16});
+  EXPECT_EQ(count(body).towers, count(whole).towers);
+  EXPECT_EQ(count(whole).total - count(body).total, 32000U * 24);
+  expect_stored(scores, "score.weight", {5, 24});
+  EXPECT_TRUE(body.not_counted.empty());
+  EXPECT_THROW(hyperparameters(body), Error);
+}
+
+// Classes under that ending which transformers saves under other names are not answered by this rule.
+TEST(OtherHeads, OfModelsThatSeeAndAreUnlike) {
+  for (const char* unlike : {"BlipModel", "QianfanOCRModel", "T5GemmaModel"})
+    EXPECT_FALSE(families::other_head_of_larger(unlike).has_value()) << unlike;
+}
+
+TEST(OtherHeads, RetrieversHaveAMatrixInPlaceOfTheHead) {
+  const std::string within = R"("text_config": {"model_type": "gemma", "vocab_size": 100, "hidden_size": 24,
+      "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 8,
+      "intermediate_size": 40}, "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 16,
+      "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 20, "image_size": 8, "patch_size": 4})";
+  const ModuleTree theirs = tree_of("ColPaliForRetrieval", R"("model_type": "colpali", "embedding_dim": 7,
+      "vlm_config": {"model_type": "paligemma", )" + within + "}");
+  expect_stored(theirs, "embedding_proj_layer.weight", {7, 24});
+  expect_stored(theirs, "vlm.vision_tower.post_layernorm.weight", {16});
+  const ModuleTree own = tree_of("ColPali", R"("model_type": "paligemma", )" + within);
+  expect_stored(own, "custom_text_proj.weight", {128, 24});
+  EXPECT_EQ(count(own).towers, count(theirs).towers);
+  EXPECT_THROW(tree_of("ColPaliForRetrieval", R"("vlm_config": {"model_type": "clip"})"), Error);
+}
+
+// Names of vLLM's loaders.
+TEST(OtherHeads, OfEmbeddersAndRankersOverQwen) {
+  const std::string sizes = R"("hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
+      "num_key_value_heads": 4)";
+  const ModuleTree ranker = tree_of("JinaForRanking", sizes);
+  expect_stored(ranker, "projector.0.weight", {12, 24});
+  expect_stored(ranker, "projector.2.weight", {512, 12});
+  expect_stored(ranker, "model.norm.weight", {24});
+  expect_stored(tree_of("VoyageQwen3BidirectionalEmbedModel", sizes + R"(, "num_labels": 7)"),
+                "linear.weight", {7, 24});
+  expect_stored(tree_of("JinaEmbeddingsV5Model", sizes), "layers.1.self_attn.q_norm.weight", {128});
+  EXPECT_THROW(tree_of("JinaEmbeddingsV5Model", sizes + R"(, "is_decoder": false)"), Error);
+  const ModuleTree seeing = tree_of("JinaVLForRanking", sizes + R"(, "vision_config": {"depth": 1,
+      "embed_dim": 8, "num_heads": 1, "hidden_size": 24, "patch_size": 2})");
+  expect_stored(seeing, "score.0.weight", {24, 24});
+  expect_stored(seeing, "score.2.weight", {1, 24});
+  expect_stored(seeing, "visual.merger.ln_q.weight", {8});
+  EXPECT_FALSE(TensorLookup(seeing).find("lm_head.weight").has_value());
+}
+
 TEST(OtherHeads, LabelsAreRows) {
   const std::string sizes = R"("hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
       "num_key_value_heads": 4)";

@@ -87,7 +87,8 @@ void check_experts(const ModuleTree& tree, const ConfigReader& reader) {
 // What differs by layer, as transformers saves it since 5.24 of any model ("1": {"intermediate_size": 32}): of families that read
 // it, or whose own keys say the same.
 void check_layers_alike(const Family& family, const ConfigReader& reader) {
-  constexpr std::string_view kRead[] = {"gemma4", "gemma4_unified", "domyn_edge", "dots3_note", "step3p5"};
+  constexpr std::string_view kRead[] = {"embedding_gemma2", "gemma4",     "gemma4_unified",
+                                        "domyn_edge",       "dots3_note", "step3p5"};
   const ParsedJson& config = reader.config().text();
   const auto found = config.find("per_layer_config");
   if (found == config.end() || found->is_null() || found->empty()) return;
@@ -116,11 +117,46 @@ std::variant<Hyperparameters, Error> read_hyperparameters(const Family& family, 
 }
 
 // Another name of the family, too: what is told of the one, GGUF and forward passes, does not hold of the other.
-void change_family(const families::OtherHead& head, ConfigReader& reader, ModuleTree& tree) {
+void change_family(const families::OtherHead& head, ModuleTree& tree) {
   const bool same = head.kind == families::OtherHead::Kind::same;
-  families::change_head(head, reader, tree);
   tree.family += same ? "_both_ways" : head.kind == families::OtherHead::Kind::none ? "_body" : "_classifier";
   tree.title += same ? ", attending to both sides" : " under another head, or none";
+}
+
+Error not_computed(const ModuleTree& tree, const ModelConfig& config) {
+  return Error::input(fmt::format("{} is counted, and not computed", tree.title)).in(config.source());
+}
+
+bool is_described_itself(const ModelConfig& config) {
+  try {
+    find_family(config);
+    return family_of_whole(config) != nullptr || families::find_sighted(config) != nullptr;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::internal) throw;
+    return false;
+  }
+}
+
+// A described model that sees or hears, without its head or under another one.
+std::optional<families::OtherHead> head_of_larger(const ModelConfig& config) {
+  const auto head = families::other_head_of_larger(config.architecture());
+  if (!head || is_described_itself(config) || !is_described_itself(config.with_architecture(head->base)))
+    return std::nullopt;
+  // Of flat configs only what a table names: endings alone tell too little.
+  const bool named = head->kind == families::OtherHead::Kind::score_mlp;
+  return named || !config.nested_in().empty() ? head : std::nullopt;
+}
+
+ModuleTree describe_under_head(const ModelConfig& config, const families::OtherHead& head) {
+  ModuleTree tree = describe(config.with_architecture(head.base));
+  const ModelConfig document = config.document_only();
+  ConfigReader reader(document, tree.family);
+  families::change_head_of_larger(head, reader, tree);
+  change_family(head, tree);
+  tree.architecture = config.architecture();
+  for (const DefaultTaken& taken : reader.defaults_taken()) tree.defaults.push_back(taken);
+  tree.read_hyperparameters = not_computed(tree, config);
+  return tree;
 }
 
 // Of no shape a part, but what engines deal a tower out by.
@@ -135,9 +171,20 @@ std::uint64_t vision_heads(const ModelConfig& config) {
   return 0;
 }
 
+ModuleTree describe_retriever(const ModelConfig& config, const families::Retriever& retriever) {
+  ModuleTree tree = describe(retriever.whole);
+  families::make_retriever(retriever, tree);
+  tree.family += "_retriever", tree.title += ", whose tokens become vectors";
+  tree.architecture = config.architecture();
+  tree.read_hyperparameters = not_computed(tree, config);
+  return tree;
+}
+
 }  // namespace
 
 ModuleTree describe(const ModelConfig& config) {
+  if (const auto retriever = families::retriever_of(config)) return describe_retriever(config, *retriever);
+  if (const auto other = head_of_larger(config)) return describe_under_head(config, *other);
   const Family& family = find_family(config);
   const auto head = head_of_whole(config);
   const bool around = family_of_whole(config) == nullptr;  // towers around a language model of that family
@@ -156,7 +203,10 @@ ModuleTree describe(const ModelConfig& config) {
     for (auto* part : {&tree.modules, &tree.mtp}) {
       for (Module& module : *part) complete_names(module, "");
     }
-    if (head) change_family(*head, reader, tree);
+    if (head) {
+      families::change_head(*head, reader, tree);
+      change_family(*head, tree);
+    }
     if (around) families::add_sight(sighted, config, tree);
     for (Module& module : tree.towers) complete_names(module, "");
     check_bounds(tree, config);
@@ -168,8 +218,7 @@ ModuleTree describe(const ModelConfig& config) {
   // Towers noted theirs as they were read.
   tree.defaults.insert(tree.defaults.begin(), reader.defaults_taken().begin(), reader.defaults_taken().end());
   if (head)
-    tree.read_hyperparameters =
-        Error::input(fmt::format("{} is counted, and not computed", tree.title)).in(config.source());
+    tree.read_hyperparameters = not_computed(tree, config);
   else if (sighted != nullptr && !sighted->computed)
     tree.read_hyperparameters =
         Error::input(fmt::format("{} is described, and not computed here", sighted->title))
@@ -180,13 +229,8 @@ ModuleTree describe(const ModelConfig& config) {
 }
 
 bool is_described(const ModelConfig& config) {
-  try {
-    find_family(config);
-    return family_of_whole(config) != nullptr || families::find_sighted(config) != nullptr;
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::internal) throw;
-    return false;
-  }
+  return is_described_itself(config) || head_of_larger(config).has_value() ||
+         families::retriever_of(config).has_value();
 }
 
 const Hyperparameters& hyperparameters(const ModuleTree& tree) {

@@ -100,6 +100,11 @@ Module bart_layers(const Decoder& d, const std::string& path, const std::string&
                         bart_mlp(d, ""));
 }
 
+Module nllb_layers(const Decoder& d, const std::string& path, const std::string& title, bool writes) {
+  return bart_layers_of(d, layers(path + ".layers.{layer}", title, all_layers(d.layers)), writes,
+                        {.across = "cross_attention", .mlp_norm = "ffn_layer_norm"}, bart_mlp(d, "ffn"));
+}
+
 namespace {
 
 // BART: norms behind blocks and behind the tables of places; mBART: norms before, and one more at each end. Places may be sines,

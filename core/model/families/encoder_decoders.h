@@ -9,6 +9,8 @@ namespace assay::families {
 
 // Layers below `path`; those of the side that writes attend to what was read, too.
 Module bart_layers(const blocks::Decoder& d, const std::string& path, const std::string& title, bool writes);
+// As NLLB's mixture and SeamlessM4T name them.
+Module nllb_layers(const blocks::Decoder& d, const std::string& path, const std::string& title, bool writes);
 
 // Layers of both sides are numbered from 0; the side that writes caches.
 void note_both_sides(ModuleTree& tree, const blocks::HeadAttention& a, const Quantity& written,

@@ -26,7 +26,7 @@ Decoder read_encoder(ConfigReader& config, ModuleTree& tree, const EncoderKin& k
 
 Quantity encoder_table_width(ConfigReader& config, const Decoder& d, const EncoderKin& kin) {
   if (kin.widens.empty()) return d.hidden;
-  return kin.narrow ? config.size("embedding_size", *kin.narrow) : config.size("embedding_size", d.hidden);
+  return kin.narrow ? config.size(kin.narrow_key, *kin.narrow) : config.size(kin.narrow_key, d.hidden);
 }
 
 namespace {
@@ -89,6 +89,11 @@ Module encoder_layer(const Decoder& d, const EncoderKin& kin, const std::string&
 
 namespace {
 
+EncoderUse use_of(const ConfigReader& config, const EncoderKin& kin) {
+  const EncoderUse use = encoder_use(config);
+  return use == EncoderUse::guessing && !kin.guesses ? EncoderUse::alone : use;
+}
+
 // An encoder alone is saved under no prefix, or as a part of a model with a head.
 void note_prefixes(ModuleTree& tree, const EncoderKin& kin, EncoderUse use) {
   if (use != EncoderUse::alone) return;
@@ -109,7 +114,7 @@ void add_encoder_tables(ConfigReader& config, ModuleTree& tree, const Decoder& d
 
 void add_encoder_rest(ConfigReader& config, ModuleTree& tree, const Decoder& d, const EncoderKin& kin,
                       const std::string& prefix) {
-  const EncoderUse use = encoder_use(config);
+  const EncoderUse use = use_of(config, kin);
   if (!kin.last_norm.empty())
     tree.modules.push_back(norm(prefix + kin.last_norm, d.hidden, Role::final_norm, true));
   add_encoder_head(config, tree, use, kin.heads,
@@ -135,7 +140,7 @@ void add_further_heads(Module& attend, const Decoder& d, std::string name, bool 
 
 void describe_encoder(ConfigReader& config, ModuleTree& tree, const EncoderKin& kin) {
   const Decoder d = read_encoder(config, tree, kin);
-  const std::string prefix = encoder_use(config) == EncoderUse::alone ? "" : kin.prefix;
+  const std::string prefix = use_of(config, kin) == EncoderUse::alone ? "" : kin.prefix;
   add_encoder_tables(config, tree, d, kin, prefix);
   Module layer = encoder_layer(d, kin, prefix);
   if (kin.more != nullptr) {

@@ -27,8 +27,9 @@ struct EncoderKin {
   std::uint64_t positions = 512, types = 2;
   bool types_may_be_none = false;  // type_vocab_size 0 leaves the table out
   std::string norm_of_tables = "embeddings.LayerNorm";
-  // Tables narrower than the layers: the width where embedding_size is silent, and the matrix from there.
+  // Tables narrower than the layers: the width where its key is silent, and the matrix from there.
   std::optional<std::uint64_t> narrow = {};
+  std::string narrow_key = "embedding_size";
   std::string widens = {};
   bool always_widens = false;
 
@@ -40,6 +41,7 @@ struct EncoderKin {
   std::string gate_up = {};  // one matrix of both, without a bias; replaces `up`
 
   EncoderHeads heads = {};
+  bool guesses = true;  // false: what is released under the class that guesses words is the encoder alone
   // Whatever no other encoder has: into what enters, and into each layer.
   void (*more)(ConfigReader& config, const blocks::Decoder& d, Module& tables, Module& layer) = nullptr;
 };

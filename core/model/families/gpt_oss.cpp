@@ -36,14 +36,23 @@ Module stacked_gpt_oss_experts(const Quantity& hidden, const Quantity& width, co
 }
 
 void describe_gpt_oss(ConfigReader& config, ModuleTree& tree) {
-  const Decoder d = read_decoder(config, tree,
-                                 {.vocabulary = 201088,
-                                  .hidden = 2880,
-                                  .intermediate = 2880,
-                                  .layers = 36,
-                                  .heads = 64,
-                                  .kv_heads = 8,
-                                  .head_dim = 64});
+  DecoderDefaults sizes = {.vocabulary = 201088,
+                           .hidden = 2880,
+                           .intermediate = 2880,
+                           .layers = 36,
+                           .heads = 64,
+                           .kv_heads = 8,
+                           .head_dim = 64};
+  // What marks private words has the same layers, smaller.
+  if (config.config().architecture().starts_with("OpenAIPrivacyFilter"))
+    sizes = {.vocabulary = 200064,
+             .hidden = 640,
+             .intermediate = 640,
+             .layers = 8,
+             .heads = 14,
+             .kv_heads = 2,
+             .head_dim = 64};
+  const Decoder d = read_decoder(config, tree, sizes);
   const Experts experts = read_experts(config, tree, "num_local_experts|num_experts", 128,
                                        "num_experts_per_tok|experts_per_token", 4);
   HeadAttention a = d.attention();

@@ -4,17 +4,11 @@
 
 #include "core/model/families/all_encoders.h"
 #include "core/model/families/encoder_heads.h"
-#include "core/model/tower_blocks.h"
+#include "core/model/families/image_parts.h"
 
 namespace assay::families {
-namespace {
-
 using namespace blocks;
 
-// Of height and width, in pixels: one number for both, or two.
-struct Sides {
-  Quantity height, width;
-};
 Sides pixel_sides(ConfigReader& config, const std::string& key, std::uint64_t class_default) {
   if (!config.is_list(key)) {
     const Quantity side = config.size(key, class_default);
@@ -35,19 +29,10 @@ Quantity seen_patches(ConfigReader& config, std::uint64_t patch_default) {
          Quantity("image_size / patch_size", image.width.value() / patch.width.value());
 }
 
-// What one kind of encoder has.
-struct ImageKin {
-  std::string prefix;     // within a model with a head
-  std::string_view stem;  // of its classes' names
-  std::uint64_t patch = 16;
-  Part part = Part::vision;
-};
-
 bool is_alone(const ConfigReader& config, const ImageKin& kin) {
   return !config.config().architecture().starts_with(std::string(kin.stem) + "For");
 }
 
-// A module of tensors of the encoder itself.
 Module& add_image_module(ModuleTree& tree, std::string path, std::string title) {
   tree.modules.push_back({std::move(path), std::move(title), {}, {}, {}});
   return tree.modules.back();
@@ -64,7 +49,26 @@ Quantity read_image_width(ConfigReader& config, ModuleTree& tree, std::uint64_t 
   return hidden;
 }
 
-// ViT's block; without qkv_bias only what comes out of attention has one.
+EncoderBlock vit_block(const Quantity& hidden, const Quantity& wide) {
+  EncoderBlock block{hidden, wide};
+  block.norm1 = "layernorm_before", block.norm2 = "layernorm_after";
+  block.up = "intermediate.dense", block.down = "output.dense";
+  return block;
+}
+
+std::vector<Quantity> stage_sizes(ConfigReader& config, const std::string& key,
+                                  const std::vector<std::uint64_t>& class_default) {
+  constexpr std::size_t kMostStages = 32;
+  const std::vector<std::uint64_t> said = config.numbers(key).value_or(class_default);
+  config.require(!said.empty() && said.size() <= kMostStages, key + " has no stage, or too many");
+  std::vector<Quantity> sizes;
+  for (const std::uint64_t size : said) {
+    config.require(size > 0 && size <= std::uint64_t{1} << 32, key + " holds what is no size");
+    sizes.emplace_back(key, size);
+  }
+  return sizes;
+}
+
 Module vit_blocks(ConfigReader& config, ModuleTree& tree, const std::string& path, EncoderBlock block,
                   Part part) {
   block.q = "attention.attention.query", block.k = "attention.attention.key";
@@ -86,12 +90,6 @@ void add_image_classifier(ConfigReader& config, ModuleTree& tree, const std::vec
   tree.modules.push_back(std::move(head));
 }
 
-// Places and patches of what is seen, with `extra` tokens in front.
-struct Enters {
-  Quantity hidden, places, channels;
-  Sides patch;
-  std::vector<std::string> tokens;
-};
 void add_seen(ModuleTree& tree, const std::string& prefix, const Enters& of, Part part) {
   Tower enters(add_image_module(tree, prefix + "embeddings", "what enters"), part);
   for (const std::string& token : of.tokens) enters.tensor(token, {1, 1, of.hidden});
@@ -100,13 +98,14 @@ void add_seen(ModuleTree& tree, const std::string& prefix, const Enters& of, Par
       .tensor("patch_embeddings.projection.bias", {of.hidden});
 }
 
+namespace {
+
 void add_vit(ConfigReader& config, ModuleTree& tree, const ImageKin& kin, const Enters& enters) {
   const std::string prefix = is_alone(config, kin) ? "" : kin.prefix;
   add_seen(tree, prefix, enters, kin.part);
-  EncoderBlock block{enters.hidden, config.size("intermediate_size", 3072)};
-  block.norm1 = "layernorm_before", block.norm2 = "layernorm_after";
-  block.up = "intermediate.dense", block.down = "output.dense";
-  tree.modules.push_back(vit_blocks(config, tree, prefix + "encoder.layer.{layer}", block, kin.part));
+  tree.modules.push_back(vit_blocks(config, tree, prefix + "encoder.layer.{layer}",
+                                    vit_block(enters.hidden, config.size("intermediate_size", 3072)),
+                                    kin.part));
   Tower(add_image_module(tree, trimmed(prefix), "last norm"), kin.part)
       .norm("layernorm", enters.hidden, true);
   if (prefix.empty()) tree.aliases = {{"", kin.prefix}};
@@ -224,9 +223,14 @@ void describe_dino2_of(ConfigReader& config, ModuleTree& tree, const ImageKin& k
   else  // of the class token and the mean of patches
     add_image_classifier(config, tree, {"classifier"}, Quantity(2) * hidden);
 }
+}  // namespace
+
 void describe_dino2(ConfigReader& config, ModuleTree& tree) {
   describe_dino2_of(config, tree, {"dinov2.", "Dinov2", 14}, false);
 }
+
+namespace {
+
 void describe_dino2_registers(ConfigReader& config, ModuleTree& tree) {
   describe_dino2_of(config, tree, {"dinov2_with_registers.", "Dinov2WithRegisters", 16}, true);
 }

@@ -6,8 +6,9 @@
 
 namespace assay::families {
 
-// ViT and DeiT: into the tree's modules, named as alone.
+// ViT, DeiT and DINOv2: into the tree's modules, named as alone.
 void describe_vit(ConfigReader& config, ModuleTree& tree);
 void describe_deit(ConfigReader& config, ModuleTree& tree);
+void describe_dino2(ConfigReader& config, ModuleTree& tree);
 
 }  // namespace assay::families

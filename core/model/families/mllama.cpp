@@ -78,7 +78,9 @@ void describe_mllama(ConfigReader& config, ModuleTree& tree) {
   const auto crosses = [&](std::uint64_t i) {
     return std::find(crossing.begin(), crossing.end(), i) != crossing.end();
   };
-  const std::string before = "language_model.", prefix = before + "model.";
+  // The language model's class by itself sees nothing, and its names stand under nothing.
+  const bool alone = config.config().architecture() == "MllamaForCausalLM";
+  const std::string before = alone ? "" : "language_model.", prefix = before + "model.";
   const auto groups = group_layers(
       prefix + "layers.{layer}", d.layers,
       [&](std::uint64_t i) { return crosses(i) ? "layers that attend to images" : "layers"; },
@@ -96,6 +98,10 @@ void describe_mllama(ConfigReader& config, ModuleTree& tree) {
     AttentionGeometry g = geometry(d.attention(), where);
     g.cached = !images;
     tree.attention.push_back(std::move(g));
+  }
+  if (alone) {
+    tree.aliases = {{prefix, "language_model.model."}, {"lm_head.", "language_model.lm_head."}};
+    return;
   }
   add_tiled_tower(config, tree, d.hidden);
   tree.aliases = {{prefix, "model.language_model."},

@@ -1,7 +1,10 @@
 // Sources: transformers 5.24's generic classes for sequence and token classification, and its base classes, whose names were
-// held against those of each causal class on the meta device; vLLM 0.33's qwen2_rm.py, internlm2.py, llama.py.
+// held against those of each causal class on the meta device; vLLM 0.33's qwen2_rm.py, internlm2.py, llama.py, jina.py,
+// jina_vl.py, voyage.py.
 #include "core/model/families/other_heads.h"
 
+#include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "core/model/blocks.h"
@@ -16,7 +19,7 @@ struct Named {
   std::string_view architecture;
   HeadKind kind;
   std::string_view base;
-  std::uint64_t labels = 0;
+  std::uint64_t labels = 0, silent = 2;
 };
 constexpr Named kNamed[] = {
     {"Qwen2ForRewardModel", HeadKind::score_mlp, "Qwen2ForCausalLM", 1},
@@ -26,6 +29,12 @@ constexpr Named kNamed[] = {
     {"LlamaBidirectionalModel", HeadKind::none, "LlamaForCausalLM"},
     {"LlamaBidirectionalForSequenceClassification", HeadKind::score, "LlamaForCausalLM"},
     {"GritLM", HeadKind::same, "MistralForCausalLM"},
+    {"JinaForRanking", HeadKind::projector, "Qwen3ForCausalLM", 512},
+    {"JinaEmbeddingsV5Model", HeadKind::none, "Qwen3ForCausalLM"},
+    {"VoyageQwen3BidirectionalEmbedModel", HeadKind::linear, "Qwen3ForCausalLM"},
+    {"Lfm2BidirectionalModel", HeadKind::none, "Lfm2ForCausalLM"},
+    {"OpenAIPrivacyFilterModel", HeadKind::none, "GptOssForCausalLM"},
+    {"OpenAIPrivacyFilterForTokenClassification", HeadKind::biased_score, "GptOssForCausalLM", 0, 33},
 };
 
 // Classes of that name which are made of something else, or named otherwise inside.
@@ -39,6 +48,28 @@ constexpr std::string_view kUnlike[] = {"BailingHybridModel",
                                         "OPTForSequenceClassification",
                                         "Phi4MultimodalModel"};
 
+// Likewise of models that see or hear.
+constexpr std::string_view kUnlikeLarger[] = {"BlipModel",
+                                              "Cosmos3EdgeModel",
+                                              "Cosmos3OmniModel",
+                                              "FuyuModel",
+                                              "HunYuanVLModel",
+                                              "HYV4VLModel",
+                                              "HyperCLOVAXVisionV2Model",
+                                              "InklingModel",
+                                              "InstructBlipModel",
+                                              "InstructBlipVideoModel",
+                                              "Kimi_K25Model",
+                                              "MiniMaxM3VLModel",
+                                              "MistralLarge4Model",
+                                              "PaddleOCRVLModel",
+                                              "QianfanOCRModel",
+                                              "Qwen2_5OmniThinkerModel",
+                                              "Qwen3OmniMoeThinkerModel",
+                                              "Step3p7Model",
+                                              "T5GemmaModel",
+                                              "T5Gemma2Model"};
+
 struct Ending {
   std::string_view text;
   HeadKind kind;
@@ -50,14 +81,14 @@ constexpr Ending kEndings[] = {{"ForSequenceClassification", HeadKind::score},
 
 constexpr std::string_view kPrefix = "model.";
 
-// id2label names each label; num_labels is what early configs say; transformers takes two where neither is there.
-Quantity read_labels(ConfigReader& config, std::uint64_t of_class) {
-  if (of_class > 0) return Quantity("num_labels", of_class);
+// id2label names each label; num_labels is what early configs say; where neither is there, the class has a number.
+Quantity read_labels(ConfigReader& config, const OtherHead& head) {
+  if (head.labels > 0) return Quantity("num_labels", head.labels);
   const ParsedJson& keys = config.config().text();
   const auto names = keys.find("id2label");
   if (names != keys.end() && names->is_object() && !names->empty())
     return Quantity("id2label", names->size());
-  return config.size("num_labels", 2);
+  return config.size("num_labels", head.silent);
 }
 
 Module head_of(const OtherHead& head, ConfigReader& config, const Quantity& hidden) {
@@ -72,12 +103,24 @@ Module head_of(const OtherHead& head, ConfigReader& config, const Quantity& hidd
                         .quantizable = false});
   };
   switch (head.kind) {
-    case HeadKind::score: add("score", read_labels(config, head.labels), false); break;
-    case HeadKind::biased_score: add("score", read_labels(config, head.labels), true); break;
+    case HeadKind::score: add("score", read_labels(config, head), false); break;
+    case HeadKind::biased_score: add("score", read_labels(config, head), true); break;
     case HeadKind::value: add("v_head", 1, false); break;
+    case HeadKind::linear: add("linear", read_labels(config, head), false); break;
+    case HeadKind::projector: {
+      const Quantity half = config.quotient(hidden, 2, "hidden_size / 2");
+      add("projector.0", half, false);
+      add_linear(module, {.name = "projector.2",
+                          .in = half,
+                          .out = read_labels(config, head),
+                          .role = Role::other,
+                          .part = Part::output,
+                          .quantizable = false});
+      break;
+    }
     case HeadKind::score_mlp:
       add("score.0", hidden, true);
-      add("score.2", read_labels(config, head.labels), true);
+      add("score.2", read_labels(config, head), true);
       break;
     case HeadKind::none:
     case HeadKind::same: break;
@@ -106,11 +149,48 @@ bool is_head(const Module& module) {
          module.tensors.front().role == Role::output_head;
 }
 
+// Prediction of further tokens goes with the head.
+void take_head_off(ModuleTree& tree) {
+  std::erase_if(tree.modules, is_head);
+  tree.tied_embeddings = false;
+  if (tree.mtp.empty()) return;
+  tree.mtp.clear(), tree.mtp_attention.clear();
+  tree.not_counted.push_back(
+      {"multi-token prediction, which what has no head is saved without", std::nullopt});
+}
+
+// Names of tensors, and of modules as far as they begin one.
+void change_names(Module& module, const std::function<void(std::string&)>& change, bool outermost = true) {
+  if (outermost) change(module.path);
+  for (TensorSpec& spec : module.tensors) change(spec.name), change(spec.same_as);
+  for (Module& child : module.children) change_names(child, change, outermost && module.path.empty());
+}
+void change_names(std::vector<Module>& modules, const std::function<void(std::string&)>& change) {
+  for (Module& module : modules) change_names(module, change);
+}
+
+void change_start(std::string& name, std::string_view from, std::string_view to) {
+  if (name.starts_with(from)) name.replace(0, from.size(), to);
+}
+
+// The class without a head. Where releases of the whole have "model.layers" and transformers now "model.language_model.layers",
+// it has "language_model.layers"; of others "model." goes, wherever it stands.
+void name_as_body(ModuleTree& tree) {
+  const bool renamed = std::any_of(tree.aliases.begin(), tree.aliases.end(), [](const PrefixAlias& alias) {
+    return alias.canonical == kPrefix && alias.alternative == "model.language_model.";
+  });
+  change_names(tree.modules,
+               [&](std::string& name) { change_start(name, kPrefix, renamed ? "language_model." : ""); });
+  change_names(tree.towers, [](std::string& name) { change_start(name, kPrefix, ""); });
+  tree.aliases = {{"", std::string(kPrefix)}};
+}
+
 }  // namespace
 
 std::vector<OtherHead> other_heads(std::string_view architecture) {
   for (const Named& named : kNamed) {
-    if (named.architecture == architecture) return {{named.kind, std::string(named.base), named.labels}};
+    if (named.architecture == architecture)
+      return {{named.kind, std::string(named.base), named.labels, named.silent}};
   }
   std::vector<OtherHead> heads;
   for (const std::string_view unlike : kUnlike) {
@@ -126,22 +206,107 @@ std::vector<OtherHead> other_heads(std::string_view architecture) {
 
 void change_head(const OtherHead& head, ConfigReader& config, ModuleTree& tree) {
   if (head.kind == HeadKind::same) return;
+  config.require(config.config().architecture() != "JinaEmbeddingsV5Model" || config.flag("is_decoder", true),
+                 "is_decoder is false: Jina embeddings v5 over EuroBERT is not described");
   config.require(tree.towers.empty(),
                  "the family sees or hears: what of it has another head is not described");
-  std::erase_if(tree.modules, is_head);
+  take_head_off(tree);
   for (const Module& module : tree.modules) require_prefix(module, config);
-  tree.tied_embeddings = false;
-  if (!tree.mtp.empty()) {
-    tree.mtp.clear(), tree.mtp_attention.clear();
-    tree.not_counted.push_back(
-        {"multi-token prediction, which what has no head is saved without", std::nullopt});
-  }
   if (head.kind == HeadKind::none) {
     for (Module& module : tree.modules) drop_prefix(module);
     tree.aliases.push_back({"", std::string(kPrefix)});
     return;
   }
   tree.modules.push_back(head_of(head, config, Quantity("hidden_size", tree.hidden_size)));
+}
+
+std::optional<OtherHead> other_head_of_larger(std::string_view architecture) {
+  if (architecture == "JinaVLForRanking")  // Jina's reranker m0
+    return OtherHead{HeadKind::score_mlp, "Qwen2VLForConditionalGeneration", 1};
+  for (const std::string_view unlike : kUnlikeLarger) {
+    if (unlike == architecture) return std::nullopt;
+  }
+  for (const Ending& ending : kEndings) {
+    if (!architecture.ends_with(ending.text)) continue;
+    const std::string stem(architecture.substr(0, architecture.size() - ending.text.size()));
+    // What aligns words with sound scores them without a bias.
+    const bool aligns = architecture == "Qwen3ASRForTokenClassification";
+    return OtherHead{aligns ? HeadKind::score : ending.kind, stem + "ForConditionalGeneration", 0};
+  }
+  return std::nullopt;
+}
+
+void change_head_of_larger(const OtherHead& head, ConfigReader& document, ModuleTree& tree) {
+  take_head_off(tree);
+  if (head.kind != HeadKind::none) {
+    tree.modules.push_back(head_of(head, document, Quantity("hidden_size", tree.hidden_size)));
+    return;
+  }
+  name_as_body(tree);
+}
+
+namespace {
+
+// Of the authors' own classes, which add a matrix to a model that sees, under its names.
+struct OwnRetriever {
+  std::string_view architecture, whole;
+};
+constexpr OwnRetriever kOwnRetrievers[] = {{"ColPali", "PaliGemmaForConditionalGeneration"},
+                                           {"ColQwen2", "Qwen2VLForConditionalGeneration"},
+                                           {"ColQwen2_5", "Qwen2_5_VLForConditionalGeneration"}};
+constexpr std::uint64_t kRetrieverWidth = 128;
+
+// transformers' classes have the model within under vlm_config.
+std::string_view whole_of(std::string_view model_type) {
+  if (model_type == "paligemma") return "PaliGemmaForConditionalGeneration";
+  if (model_type == "qwen2_vl") return "Qwen2VLForConditionalGeneration";
+  return "";
+}
+
+}  // namespace
+
+std::optional<Retriever> retriever_of(const ModelConfig& config) {
+  const std::string& architecture = config.architecture();
+  for (const OwnRetriever& own : kOwnRetrievers) {
+    if (own.architecture == architecture)
+      return Retriever{config.with_architecture(std::string(own.whole)),
+                       architecture == "ColPali" ? "model." : "", "custom_text_proj", kRetrieverWidth};
+  }
+  if (architecture != "ColPaliForRetrieval" && architecture != "ColQwen2ForRetrieval") return std::nullopt;
+  const ParsedJson& document = config.document();
+  const auto within = document.find("vlm_config");
+  if (within == document.end() || !within->is_object()) return std::nullopt;
+  const auto type = within->find("model_type");
+  const std::string_view whole =
+      type != within->end() && type->is_string() ? whole_of(type->get<std::string>()) : "";
+  if (whole.empty()) return std::nullopt;
+  ParsedJson inner = *within;
+  inner["architectures"] = {std::string(whole)};
+  const ModelConfig outer = config.document_only();
+  ConfigReader reader(outer, "retriever");
+  return Retriever{ModelConfig::from_json(std::move(inner), config.source()), "vlm.", "embedding_proj_layer",
+                   reader.size("embedding_dim", kRetrieverWidth).value()};
+}
+
+void make_retriever(const Retriever& retriever, ModuleTree& tree) {
+  take_head_off(tree);
+  if (retriever.matrix == "embedding_proj_layer") {
+    name_as_body(tree);
+    tree.aliases = {{"vlm.", "vlm.model."}};
+  }
+  for (auto* part : {&tree.modules, &tree.towers})
+    change_names(*part, [&](std::string& name) {
+      if (!name.empty()) name.insert(0, retriever.prefix);
+    });
+  Module head{"", "what makes vectors", {}, {}, {}};
+  add_linear(head, {.name = retriever.matrix,
+                    .in = Quantity("hidden_size", tree.hidden_size),
+                    .out = Quantity("embedding_dim", retriever.width),
+                    .role = Role::other,
+                    .part = Part::output,
+                    .bias = true,
+                    .quantizable = false});
+  tree.modules.push_back(std::move(head));
 }
 
 }  // namespace assay::families

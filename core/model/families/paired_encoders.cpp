@@ -17,7 +17,8 @@ using namespace blocks;
 struct WordsClass {
   std::uint64_t vocabulary, hidden, wide, heads, places;
 };
-constexpr WordsClass kClipWords = {49408, 512, 2048, 8, 77}, kSiglipWords = {32000, 768, 3072, 12, 64};
+constexpr WordsClass kClipWords = {49408, 512, 2048, 8, 77}, kSiglipWords = {32000, 768, 3072, 12, 64},
+                     kOwlWords = {49408, 512, 2048, 8, 16};
 
 Decoder add_words_side(ConfigReader& text, ModuleTree& tree, const WordsClass& of) {
   Decoder d;
@@ -103,6 +104,63 @@ void describe_siglip2(ConfigReader& config, ModuleTree& tree) {
   describe_siglip_of(config, tree, kSiglip2);
 }
 
+// OWL-ViT: a CLIP whose patches are told words, and boxes of their own.
+struct OwlKin {
+  std::string prefix;
+  std::uint64_t patch;
+  bool tells_things;  // the second version: whether there is anything at all
+};
+
+Module owl_heads(const Quantity& words, const Quantity& seen, const OwlKin& kin) {
+  Module heads{"", "what tells classes and boxes", {}, {}, {}};
+  Tower into(heads, Part::projector);
+  into.norm("layer_norm", seen, true)
+      .matrix("class_head.dense0", seen, words, true)
+      .matrix("class_head.logit_shift", seen, 1, true)
+      .matrix("class_head.logit_scale", seen, 1, true);
+  const auto add = [&](const std::string& head, std::uint64_t out) {
+    into.matrix(head + ".dense0", seen, seen, true)
+        .matrix(head + ".dense1", seen, seen, true)
+        .matrix(head + ".dense2", seen, out, true);
+  };
+  add("box_head", 4);
+  if (kin.tells_things) add("objectness_head", 1);
+  return heads;
+}
+
+void describe_owl_of(ConfigReader& config, ModuleTree& tree, const OwlKin& kin) {
+  const bool alone = config.config().architecture().ends_with("Model");
+  const std::string prefix = alone ? "" : kin.prefix;
+  const ModelConfig own = config.config().document_only();
+  ConfigReader document(own, "owl");
+  const Quantity common = document.size("projection_dim", 512);
+  const Decoder d = add_words_side(config, tree, kOwlWords);
+  for (Module& module : tree.modules) module.path = prefix + module.path;
+  add_words_matrix(tree, prefix + "text_projection", d.hidden, common, false);
+  TowerConfig vision(config, tree, "vision_config");
+  config.require(static_cast<bool>(vision), "vision_config is missing");
+  Module images = clip_tower(*vision, prefix + "vision_model", {.patch = kin.patch, .image = 768});
+  for (TensorSpec& spec : images.tensors)  // spelled as words are
+    if (spec.name.starts_with("pre_layrnorm")) spec.name.replace(0, 12, "pre_layernorm");
+  add_tower(tree, std::move(images));
+  const Quantity seen = vision->size("hidden_size", 768);
+  Module projection{"", "into the common space", {}, {}, {}};
+  Tower(projection, Part::projector)
+      .matrix(prefix + "visual_projection", seen, common, false)
+      .tensor(prefix + "logit_scale", {});
+  add_tower(tree, std::move(projection));
+  if (alone)
+    tree.aliases = {{"", kin.prefix}};
+  else
+    add_tower(tree, owl_heads(d.hidden, seen, kin));
+}
+void describe_owl(ConfigReader& config, ModuleTree& tree) {
+  describe_owl_of(config, tree, {"owlvit.", 32, false});
+}
+void describe_owl2(ConfigReader& config, ModuleTree& tree) {
+  describe_owl_of(config, tree, {"owlv2.", 16, true});
+}
+
 // Halves.
 void describe_clip_words(ConfigReader& config, ModuleTree& tree) {
   const Decoder d = add_words_side(config, tree, kClipWords);
@@ -156,6 +214,10 @@ void describe_image_classes(ConfigReader& config, ModuleTree& tree) {
 constexpr std::string_view kClipArchitectures[] = {"CLIPModel"}, kClipTypes[] = {"clip"},
                            kSiglipArchitectures[] = {"SiglipModel"}, kSiglipTypes[] = {"siglip"},
                            kSiglip2Architectures[] = {"Siglip2Model"}, kSiglip2Types[] = {"siglip2"},
+                           kOwlArchitectures[] = {"OwlViTModel", "OwlViTForObjectDetection"},
+                           kOwlTypes[] = {"owlvit"},
+                           kOwl2Architectures[] = {"Owlv2Model", "Owlv2ForObjectDetection"},
+                           kOwl2Types[] = {"owlv2"},
                            kClipWordsArchitectures[] = {"CLIPTextModel", "CLIPTextModelWithProjection"},
                            kClipWordsTypes[] = {"clip_text_model"},
                            kClipImagesArchitectures[] = {"CLIPVisionModel", "CLIPVisionModelWithProjection"},
@@ -172,6 +234,8 @@ const Family kClip = {"clip", "CLIP", kClipArchitectures, kClipTypes, {}, descri
 const Family kSiglip = {"siglip", "SigLIP", kSiglipArchitectures, kSiglipTypes, {}, describe_siglip};
 const Family kSiglip2Pair = {"siglip2",     "SigLIP 2", kSiglip2Architectures,
                              kSiglip2Types, {},         describe_siglip2};
+const Family kOwl = {"owlvit", "OWL-ViT", kOwlArchitectures, kOwlTypes, {}, describe_owl};
+const Family kOwl2 = {"owlv2", "OWLv2", kOwl2Architectures, kOwl2Types, {}, describe_owl2};
 const Family kClipText = {"clip_text", "CLIP (words)",     kClipWordsArchitectures, kClipWordsTypes,
                           {},          describe_clip_words};
 const Family kClipVision = {

@@ -42,6 +42,8 @@ struct OwnSam {
   Quantity side;  // patches on a side
 };
 Module sam_of_sizes(const OwnSam& of, std::string path);
+// As transformers has it (SamVisionConfig).
+Module sam_encoder(ConfigReader& vision, std::string path);
 // Two convolutions and their norms, numbered.
 void add_counted_neck(blocks::Tower into, const std::string& path, const Quantity& in, const Quantity& out);
 void add_got_ocr2(ConfigReader& document, ModuleTree& tree);

@@ -122,6 +122,16 @@ Module sam_of_sizes(const OwnSam& of, std::string path) {
   return sam_tower(sam, std::move(path), kSamOwnNames);
 }
 
+Module sam_encoder(ConfigReader& vision, std::string path) {
+  const double ratio = vision.real("mlp_ratio", 4, 0.001, 1000);
+  const auto wide =
+      static_cast<std::uint64_t>(ratio * static_cast<double>(vision.size("hidden_size", 768).value()));
+  vision.require(wide > 0, "mlp_ratio leaves the MLP without a width");
+  vision.require(vision.size("patch_size", 16).value() <= vision.size("image_size", 1024).value(),
+                 "patch_size exceeds image_size");
+  return sam_tower(read_sam(vision, {"mlp_ratio × hidden_size", wide}), std::move(path));
+}
+
 void add_got_ocr2(ConfigReader& document, ModuleTree& tree) {
   TowerConfig vision(document, tree, "vision_config");
   if (!vision) return;

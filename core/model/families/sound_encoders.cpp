@@ -16,6 +16,8 @@ struct SoundKin {
   std::string prefix;
   std::string_view stem;
   bool distances = false;  // WavLM: scores by distance, under a gate of each head
+  bool masks = false;      // UniSpeech-SAT: has what stands for hidden sounds, whatever is hidden
+  bool deep = false;  // data2vec: several convolutions for places, and norms behind all of those over samples
 };
 
 struct SoundSizes {
@@ -34,27 +36,31 @@ std::vector<std::uint64_t> numbers_or(ConfigReader& config, const char* key,
   return said ? *said : class_default;
 }
 
+std::vector<std::uint64_t> read_channels(ConfigReader& config) {
+  auto channels = numbers_or(config, "conv_dim", std::vector<std::uint64_t>(7, 512));
+  config.require(!channels.empty() && channels.size() <= 100, "conv_dim names no convolution, or too many");
+  return channels;
+}
+
 SoundSizes read_sound_sizes(ConfigReader& config, ModuleTree& tree) {
   SoundSizes s;
   s.hidden = config.size("hidden_size", 768), s.wide = config.size("intermediate_size", 3072);
   s.depth = read_layers(config, "num_hidden_layers", 12), s.heads = config.size("num_attention_heads", 12);
   config.require_divides(s.heads, s.hidden);
-  s.channels = numbers_or(config, "conv_dim", std::vector<std::uint64_t>(7, 512));
-  config.require(!s.channels.empty() && s.channels.size() <= 100,
-                 "conv_dim names no convolution, or too many");
+  s.channels = read_channels(config);
   tree.hidden_size = s.hidden.value(), tree.layers = s.depth.value();
   return s;
 }
 
 // Each convolution's norm: behind all, or behind the first alone ("group").
-void add_sample_convolutions(ConfigReader& config, ModuleTree& tree, const std::string& prefix,
-                             const SoundSizes& s) {
+void add_sample_convolutions(ConfigReader& config, ModuleTree& tree, const std::string& path_of_all,
+                             const SoundSizes& s, bool all_normed = false) {
   const auto kernels = numbers_or(config, "conv_kernel", {10, 3, 3, 3, 3, 2, 2});
   config.require(kernels.size() == s.channels.size(), "conv_kernel and conv_dim have other lengths");
   const bool bias = config.flag("conv_bias", false);
   const std::string norms = config.text("feat_extract_norm", "group");
   config.require(norms == "group" || norms == "layer", "feat_extract_norm is neither group nor layer");
-  Tower tower = add_sound(tree, prefix + "feature_extractor", "convolutions over samples");
+  Tower tower = add_sound(tree, path_of_all, "convolutions over samples");
   Quantity in = 1;
   for (std::size_t i = 0; i < s.channels.size(); ++i) {
     const std::string path = "conv_layers." + std::to_string(i) + ".";
@@ -62,16 +68,16 @@ void add_sample_convolutions(ConfigReader& config, ModuleTree& tree, const std::
     const Quantity out("conv_dim", s.channels[i]);
     tower.tensor(path + "conv.weight", {out, in, Quantity("conv_kernel", kernels[i])});
     if (bias) tower.tensor(path + "conv.bias", {out});
-    if (norms == "layer" || i == 0) tower.norm(path + "layer_norm", out, true);
+    if (all_normed || norms == "layer" || i == 0) tower.norm(path + "layer_norm", out, true);
     in = out;
   }
 }
 
-void add_sound_enters(ConfigReader& config, ModuleTree& tree, const std::string& prefix,
-                      const SoundSizes& s) {
+void add_sound_enters(ConfigReader& config, ModuleTree& tree, const std::string& prefix, const SoundSizes& s,
+                      bool always_masks = false) {
   const Quantity channels("conv_dim", s.channels.back());
   Tower tower = add_sound(tree, prefix.substr(0, prefix.size() - (prefix.empty() ? 0 : 1)), "what enters");
-  if (config.real("mask_time_prob", 0.05) > 0 || config.real("mask_feature_prob", 0) > 0)
+  if (always_masks || config.real("mask_time_prob", 0.05) > 0 || config.real("mask_feature_prob", 0) > 0)
     tower.tensor("masked_spec_embed", {s.hidden});
   if (config.flag("feat_proj_layer_norm", true)) tower.norm("feature_projection.layer_norm", channels, true);
   tower.matrix("feature_projection.projection", channels, s.hidden, true);
@@ -86,8 +92,27 @@ void add_place_convolution(ConfigReader& config, Tower& tower, const SoundSizes&
                                         "hidden_size / num_conv_pos_embedding_groups");
   tower.tensor("pos_conv_embed.conv.bias", {s.hidden})
       .tensor("pos_conv_embed.conv.weight_g", {1, 1, kernel})
-      .tensor("pos_conv_embed.conv.weight_v", {s.hidden, each, kernel})
-      .norm("layer_norm", s.hidden, true);
+      .tensor("pos_conv_embed.conv.weight_v", {s.hidden, each, kernel});
+}
+
+// As torch 2 names the parts of that weight, and transformers saves them since.
+void accept_later_parts(ModuleTree& tree, const std::string& path) {
+  const std::string weight = path + ".pos_conv_embed.conv.",
+                    later = weight + "parametrizations.weight.original";
+  tree.aliases.push_back({weight + "weight_g", later + "0"});
+  tree.aliases.push_back({weight + "weight_v", later + "1"});
+}
+
+void add_deep_places(ConfigReader& config, Tower& tower, const SoundSizes& s) {
+  const std::uint64_t count = config.size("num_conv_pos_embeddings", 5).value();
+  config.require(count <= 100, "num_conv_pos_embeddings is no number of convolutions");
+  const Quantity each = config.quotient(s.hidden, config.size("num_conv_pos_embedding_groups", 16),
+                                        "hidden_size / num_conv_pos_embedding_groups");
+  const Quantity kernel = config.size("conv_pos_kernel_size", 19);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::string path = "pos_conv_embed.layers." + std::to_string(i) + ".conv";
+    tower.tensor(path + ".weight", {s.hidden, each, kernel}).tensor(path + ".bias", {s.hidden});
+  }
 }
 
 void add_language_adapter(ConfigReader& config, Tower& tower, const SoundSizes& s) {
@@ -101,7 +126,12 @@ void add_language_adapter(ConfigReader& config, Tower& tower, const SoundSizes& 
 void add_sound_layers(ConfigReader& config, ModuleTree& tree, const std::string& prefix, const SoundSizes& s,
                       const SoundKin& kin) {
   Tower encoder = add_sound(tree, prefix + "encoder", "places");
-  add_place_convolution(config, encoder, s);
+  if (kin.deep)
+    add_deep_places(config, encoder, s);
+  else
+    add_place_convolution(config, encoder, s);
+  if (!kin.deep) accept_later_parts(tree, prefix + "encoder");
+  encoder.norm("layer_norm", s.hidden, true);
   EncoderBlock block{s.hidden, s.wide};
   block.norm1 = "layer_norm", block.norm2 = "final_layer_norm";
   block.q = "attention.q_proj", block.k = "attention.k_proj", block.v = "attention.v_proj";
@@ -137,6 +167,17 @@ void add_quantizer(ConfigReader& config, ModuleTree& tree, const SoundSizes& s) 
 
 }  // namespace
 
+void add_samples_net(ConfigReader& config, ModuleTree& tree, const Quantity& hidden,
+                     const std::string& path) {
+  SoundSizes s;
+  s.hidden = hidden, s.channels = read_channels(config);
+  add_sample_convolutions(config, tree, path + ".feature_encoder", s);
+  add_sound_enters(config, tree, path + ".", s);
+  Tower places = add_sound(tree, path, "places");
+  add_place_convolution(config, places, s);
+  accept_later_parts(tree, path);
+}
+
 void add_sound_head(ConfigReader& config, ModuleTree& tree, const SoundHead& of, std::string_view head) {
   Module module = head_module("head");
   const bool classifies = head.ends_with("Classification");
@@ -167,11 +208,11 @@ void describe_sound(ConfigReader& config, ModuleTree& tree, const SoundKin& kin)
       architecture.empty() ? "Model" : std::string_view(architecture).substr(kin.stem.size());
   const std::string prefix = head == "Model" ? "" : kin.prefix;
   const SoundSizes s = read_sound_sizes(config, tree);
-  add_sample_convolutions(config, tree, prefix, s);
-  add_sound_enters(config, tree, prefix, s);
+  add_sample_convolutions(config, tree, prefix + "feature_extractor", s, kin.deep);
+  add_sound_enters(config, tree, prefix, s, kin.masks);
   add_sound_layers(config, tree, prefix, s, kin);
   if (head == "Model")
-    tree.aliases = {{"", kin.prefix}};
+    tree.aliases.push_back({"", kin.prefix});
   else if (head == "ForPreTraining")
     add_quantizer(config, tree, s);
   else
@@ -187,6 +228,29 @@ void describe_wavlm(ConfigReader& config, ModuleTree& tree) {
   describe_sound(config, tree, {"wavlm.", "WavLM", true});
 }
 
+void describe_unispeech(ConfigReader& config, ModuleTree& tree) {
+  const bool sat = config.config().architecture().starts_with("UniSpeechSat") ||
+                   config.config().model_type() == "unispeech-sat";
+  describe_sound(
+      config, tree,
+      sat ? SoundKin{"unispeech_sat.", "UniSpeechSat", false, true} : SoundKin{"unispeech.", "UniSpeech"});
+}
+void describe_data2vec_audio(ConfigReader& config, ModuleTree& tree) {
+  describe_sound(config, tree, {"data2vec_audio.", "Data2VecAudio", false, false, true});
+}
+
+constexpr std::string_view kUnispeechArchitectures[] = {"UniSpeechModel",
+                                                        "UniSpeechForCTC",
+                                                        "UniSpeechForSequenceClassification",
+                                                        "UniSpeechSatModel",
+                                                        "UniSpeechSatForCTC",
+                                                        "UniSpeechSatForSequenceClassification",
+                                                        "UniSpeechSatForAudioFrameClassification"},
+                           kUnispeechTypes[] = {"unispeech", "unispeech-sat"},
+                           kData2vecAudioArchitectures[] = {"Data2VecAudioModel", "Data2VecAudioForCTC",
+                                                            "Data2VecAudioForSequenceClassification",
+                                                            "Data2VecAudioForAudioFrameClassification"},
+                           kData2vecAudioTypes[] = {"data2vec-audio"};
 constexpr std::string_view kWav2vec2Architectures[] = {"Wav2Vec2Model", "Wav2Vec2ForCTC",
                                                        "Wav2Vec2ForPreTraining",
                                                        "Wav2Vec2ForSequenceClassification",
@@ -205,6 +269,11 @@ constexpr std::string_view kWav2vec2Architectures[] = {"Wav2Vec2Model", "Wav2Vec
 const Family kWav2vec2 = {"wav2vec2", "wav2vec 2.0, XLS-R, MMS", kWav2vec2Architectures, kWav2vec2Types,
                           {},         describe_wav2vec2};
 const Family kHubert = {"hubert", "HuBERT", kHubertArchitectures, kHubertTypes, {}, describe_hubert};
+const Family kUnispeech = {"unispeech", "UniSpeech, UniSpeech-SAT", kUnispeechArchitectures, kUnispeechTypes,
+                           {},          describe_unispeech};
+const Family kData2vecAudio = {
+    "data2vec_audio",       "data2vec (sound)", kData2vecAudioArchitectures, kData2vecAudioTypes, {},
+    describe_data2vec_audio};
 const Family kWavlm = {"wavlm", "WavLM", kWavlmArchitectures, kWavlmTypes, {}, describe_wavlm};
 
 }  // namespace assay::families

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "core/model/config.h"
@@ -16,5 +17,8 @@ struct SoundHead {
 };
 // "ForCTC", "ForSequenceClassification" or "ForAudioFrameClassification".
 void add_sound_head(ConfigReader& config, ModuleTree& tree, const SoundHead& of, std::string_view head);
+
+// What wav2vec 2.0 has before its layers, below one path, where the convolution for places is normed elsewhere.
+void add_samples_net(ConfigReader& config, ModuleTree& tree, const Quantity& hidden, const std::string& path);
 
 }  // namespace assay::families

@@ -1,0 +1,65 @@
+// What descriptions of encoders of images that are models by themselves (image_encoders.cpp and its kin) share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/model/tower_blocks.h"
+
+namespace assay::families {
+
+// Of height and width, in pixels: one number for both, or two.
+struct Sides {
+  Quantity height, width;
+};
+Sides pixel_sides(ConfigReader& config, const std::string& key, std::uint64_t class_default);
+// Of image_size, 224 where the class has it, in patches of patch_size.
+Quantity seen_patches(ConfigReader& config, std::uint64_t patch_default);
+
+// What one kind of encoder has.
+struct ImageKin {
+  std::string prefix;     // within a model with a head
+  std::string_view stem;  // of its classes' names
+  std::uint64_t patch = 16;
+  Part part = Part::vision;
+};
+bool is_alone(const ConfigReader& config, const ImageKin& kin);
+std::string trimmed(const std::string& prefix);  // "vit" of "vit."
+
+// A module of tensors of the encoder itself.
+Module& add_image_module(ModuleTree& tree, std::string path, std::string title);
+Quantity read_image_width(ConfigReader& config, ModuleTree& tree, std::uint64_t class_default);
+// ViT's block; without qkv_bias only what comes out of attention has one.
+Module vit_blocks(ConfigReader& config, ModuleTree& tree, const std::string& path, blocks::EncoderBlock block,
+                  Part part);
+// ViT's names of norms and of the MLP.
+blocks::EncoderBlock vit_block(const Quantity& hidden, const Quantity& wide);
+void add_image_classifier(ConfigReader& config, ModuleTree& tree, const std::vector<std::string>& names,
+                          const Quantity& width);
+
+// Places and patches of what is seen, behind tokens of these names.
+struct Enters {
+  Quantity hidden, places, channels;
+  Sides patch;
+  std::vector<std::string> tokens;
+};
+void add_seen(ModuleTree& tree, const std::string& prefix, const Enters& of, Part part);
+
+// A list with a number for each stage of an encoder whose layers have widths of their own.
+std::vector<Quantity> stage_sizes(ConfigReader& config, const std::string& key,
+                                  const std::vector<std::uint64_t>& class_default);
+
+// Swin, its second version and Donut's (swin.cpp): into the tree's modules, named as within `prefix`. Gives the last width.
+enum class SwinKind { first, second, donut };
+Quantity add_swin(ConfigReader& config, ModuleTree& tree, const std::string& prefix, SwinKind kind);
+// Its stages alone ("layers.0.blocks.1"), of which each is twice as wide as the one before.
+struct SwinStages {
+  Quantity width, window;
+  std::vector<Quantity> depths, heads;
+  SwinKind kind = SwinKind::first;
+  Part part = Part::vision;
+};
+Quantity add_swin_stages(ConfigReader& config, std::vector<Module>& into, const std::string& path,
+                         const SwinStages& of);
+
+}  // namespace assay::families

@@ -103,7 +103,8 @@ void describe_sam(ConfigReader& config, ModuleTree& tree) {
   again.name = "prompt_encoder.shared_embedding.positional_embedding";
   again.storage = Storage::tied, again.same_as = places.tensors.front().name;
   places.tensors.push_back(std::move(again));
-  tree.modules = {std::move(places), sam_encoder(*vision, "vision_encoder"), hint_taker(*points), mask_maker(*decoder)};
+  tree.modules = {std::move(places), sam_encoder(*vision, "vision_encoder"), hint_taker(*points),
+                  mask_maker(*decoder)};
 }
 
 constexpr std::string_view kSamArchitectures[] = {"SamModel"}, kSamTypes[] = {"sam"};

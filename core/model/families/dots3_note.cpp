@@ -1,13 +1,13 @@
 // dots3-note: DeepSeek-V3.2's attention under a gate a head in some layers, latent attention of other sizes with a window
 // in the others; DeepSeek's experts.
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 
 #include "core/model/families/all_2026.h"
 #include "core/model/families/deepseek.h"
 #include "core/model/families/forward.h"
+#include "core/model/families/told_layers.h"
 #include "core/system/json.h"
 
 namespace assay::families {
@@ -94,21 +94,13 @@ std::function<bool(std::uint64_t)> dots3_sparse(ConfigReader& config, const Quan
 std::vector<LatentAttention> dots3_sizes(ConfigReader& config, const LatentAttention& of_all,
                                          const std::vector<Dots3Layer>& kinds) {
   std::vector<LatentAttention> sizes(kinds.size(), of_all);
-  const auto sections = config.config().text_section("per_layer_config");
-  if (!sections) {
-    if (std::find(kinds.begin(), kinds.end(), Dots3Layer::window) == kinds.end()) return sizes;
-    const LatentAttention narrow = window_sizes(config, of_all);
-    for (std::size_t i = 0; i < kinds.size(); ++i) {
-      if (kinds[i] == Dots3Layer::window) sizes[i] = narrow;
-    }
-    return sizes;
-  }
-  for (const auto& [key, value] : sections->document().items()) {
-    std::size_t layer = 0;
-    const auto parsed = std::from_chars(key.data(), key.data() + key.size(), layer);
-    config.require(parsed.ec == std::errc{} && parsed.ptr == key.data() + key.size() && layer < sizes.size(),
-                   "per_layer_config names a layer there is not");
-    if (const auto section = sections->section(key)) sizes[layer] = layer_sizes(config, *section, of_all);
+  const bool told = visit_told_layers(config, sizes.size(), [&](std::size_t layer, const ModelConfig& own) {
+    sizes[layer] = layer_sizes(config, own, of_all);
+  });
+  if (told || std::find(kinds.begin(), kinds.end(), Dots3Layer::window) == kinds.end()) return sizes;
+  const LatentAttention narrow = window_sizes(config, of_all);
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    if (kinds[i] == Dots3Layer::window) sizes[i] = narrow;
   }
   return sizes;
 }

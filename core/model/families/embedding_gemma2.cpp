@@ -1,11 +1,11 @@
 // EmbeddingGemma 2's encoder of words: Gemma 4's layers, attending to both sides, under a signal for each layer that is made of the
 // words alone; what the last layer gives becomes the embedding. Where nothing is seen or heard the whole is this under a prefix.
 // Source: transformers 5.24.
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/all_encoders.h"
 #include "core/model/families/llama_kin.h"
+#include "core/model/families/told_layers.h"
 
 namespace assay::families {
 namespace {
@@ -35,26 +35,19 @@ std::vector<bool> seeing_all(ConfigReader& config, const Quantity& count) {
 std::vector<HeadSizes> head_sizes(ConfigReader& config, const HeadSizes& of_all,
                                   const std::vector<bool>& full) {
   std::vector<HeadSizes> sizes(full.size(), of_all);
-  const auto sections = config.config().text_section("per_layer_config");
-  if (!sections) {
-    const HeadSizes wide{config.size("global_head_dim", 512), config.size("num_global_key_value_heads", 1)};
-    for (std::size_t i = 0; i < full.size(); ++i)
-      if (full[i]) sizes[i] = wide;
-    return sizes;
-  }
-  for (const auto& [key, value] : sections->document().items()) {
-    std::size_t layer = 0;
-    const auto parsed = std::from_chars(key.data(), key.data() + key.size(), layer);
-    config.require(parsed.ec == std::errc{} && parsed.ptr == key.data() + key.size() && layer < sizes.size(),
-                   "per_layer_config names a layer there is not");
-    const auto section = sections->section(key);
-    config.require(section.has_value(), "per_layer_config holds what is no object");
-    ConfigReader own(*section, "per_layer_config");
-    for (const auto& [name, size] : value.items())
-      config.require(name == "head_dim" || name == "num_key_value_heads",
-                     "per_layer_config tells more of a layer than its heads");
-    if (own.has("head_dim")) sizes[layer].dim = own.size("head_dim");
-    if (own.has("num_key_value_heads")) sizes[layer].kv_heads = own.size("num_key_value_heads");
+  const bool told =
+      visit_told_layers(config, sizes.size(), [&](std::size_t layer, const ModelConfig& section) {
+        for (const auto& [name, size] : section.document().items())
+          config.require(name == "head_dim" || name == "num_key_value_heads",
+                         "per_layer_config tells more of a layer than its heads");
+        ConfigReader own(section, "per_layer_config");
+        if (own.has("head_dim")) sizes[layer].dim = own.size("head_dim");
+        if (own.has("num_key_value_heads")) sizes[layer].kv_heads = own.size("num_key_value_heads");
+      });
+  if (told) return sizes;
+  const HeadSizes wide{config.size("global_head_dim", 512), config.size("num_global_key_value_heads", 1)};
+  for (std::size_t i = 0; i < full.size(); ++i) {
+    if (full[i]) sizes[i] = wide;
   }
   return sizes;
 }

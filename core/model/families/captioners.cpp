@@ -103,8 +103,7 @@ Quantity add_page_encoder(ConfigReader& config, ModuleTree& tree) {
   else
     config.fail(
         "encoder.model_type is neither vit, deit nor donut-swin: of readers of images only those with such "
-        "an "
-        "encoder are described");
+        "an encoder are described");
   for (Module& module : alone.modules) {
     module.path = module.path.empty() ? "encoder" : "encoder." + module.path;
     add_tower(tree, std::move(module));

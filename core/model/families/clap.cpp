@@ -3,6 +3,7 @@
 #include "core/model/families/all_encoders.h"
 #include "core/model/families/encoder_kin.h"
 #include "core/model/families/image_parts.h"
+#include "core/model/families/norm_statistics.h"
 #include "core/model/families/sighted_parts.h"
 #include "core/model/families/towers.h"
 
@@ -13,8 +14,7 @@ using namespace blocks;
 
 void add_normed(Module& module, const std::string& name, const Quantity& width) {
   Tower(module, Part::audio).norm(name, width, true);
-  for (const char* seen : {".running_mean", ".running_var"}) add_buffer(module, name + seen, {width.value()});
-  add_buffer(module, name + ".num_batches_tracked", {});
+  add_norm_statistics(module, name, width.value());
 }
 
 // How long and short pictures of one sound are weighed against each other.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <bit>
 
+#include "core/model/families/norm_statistics.h"
 #include "core/model/families/sighted_parts.h"
 #include "core/model/families/towers.h"
 #include "core/model/tower_blocks.h"
@@ -99,9 +100,7 @@ class VqSide {
         const std::string stack = fmt::format("{}.time_res_stack.{}", path, i), seen = stack + ".norm" + half;
         over_time(stack + ".conv" + half, 3);
         tower_.norm(seen, channels, true);
-        for (const char* kept : {".running_mean", ".running_var"})
-          add_buffer(module_, seen + kept, {channels.value()});
-        add_buffer(module_, seen + ".num_batches_tracked", {});
+        add_norm_statistics(module_, seen, channels.value());
       }
     }
     for (std::uint64_t i = 0; i < vq_.halvings; ++i)

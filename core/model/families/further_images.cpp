@@ -135,16 +135,9 @@ void add_painter(ConfigReader& config, ModuleTree& tree, const Quantity& hidden)
       .tensor("decoder_pos_embed", {1, seen_patches(config, 16) + Quantity(1), width})
       .norm("decoder_norm", width, true)
       .matrix("decoder_pred", width, patch.height * patch.height * config.size("num_channels", 3), true);
-  EncoderBlock block = vit_block(width, wide);
-  block.q = "attention.attention.query", block.k = "attention.attention.key";
-  block.v = "attention.attention.value", block.o = "attention.output.dense";
-  Module blocks = encoder_blocks("decoder.decoder_layers.{layer}",
-                                 read_layers(config, "decoder_num_hidden_layers", 8), block, Part::vision);
-  if (!config.flag("qkv_bias", true))
-    std::erase_if(blocks.tensors, [](const TensorSpec& spec) {
-      return spec.bias && spec.name.find("attention.attention.") != std::string::npos;
-    });
-  tree.modules.push_back(std::move(blocks));
+  tree.modules.push_back(vit_layers(config, "decoder.decoder_layers.{layer}",
+                                    read_layers(config, "decoder_num_hidden_layers", 8),
+                                    vit_block(width, wide), Part::vision));
 }
 
 void describe_mae(ConfigReader& config, ModuleTree& tree) {
@@ -184,9 +177,7 @@ void describe_videomae(ConfigReader& config, ModuleTree& tree) {
       .tensor("patch_embeddings.projection.bias", {hidden});
   Module blocks = vit_blocks(config, tree, prefix + "encoder.layer.{layer}",
                              vit_block(hidden, config.size("intermediate_size", 3072)), Part::vision);
-  std::erase_if(blocks.tensors, [](const TensorSpec& spec) {
-    return spec.bias && spec.name.find("attention.attention.") != std::string::npos;
-  });
+  leave_out_qkv_biases(blocks);
   if (config.flag("qkv_bias|qv_bias", true))
     Tower(blocks, Part::vision)
         .tensor("attention.attention.q_bias", {hidden})

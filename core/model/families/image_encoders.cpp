@@ -69,18 +69,26 @@ std::vector<Quantity> stage_sizes(ConfigReader& config, const std::string& key,
   return sizes;
 }
 
-Module vit_blocks(ConfigReader& config, ModuleTree& tree, const std::string& path, EncoderBlock block,
+void leave_out_qkv_biases(Module& blocks) {
+  std::erase_if(blocks.tensors, [](const TensorSpec& spec) {
+    return spec.bias && spec.name.find("attention.attention.") != std::string::npos;
+  });
+}
+
+Module vit_layers(ConfigReader& config, const std::string& path, const Quantity& depth, EncoderBlock block,
                   Part part) {
   block.q = "attention.attention.query", block.k = "attention.attention.key";
   block.v = "attention.attention.value", block.o = "attention.output.dense";
+  Module blocks = encoder_blocks(path, depth, block, part);
+  if (!config.flag("qkv_bias", true)) leave_out_qkv_biases(blocks);
+  return blocks;
+}
+
+Module vit_blocks(ConfigReader& config, ModuleTree& tree, const std::string& path, EncoderBlock block,
+                  Part part) {
   const Quantity depth = read_layers(config, "num_hidden_layers", 12);
   tree.layers = depth.value();
-  Module blocks = encoder_blocks(path, depth, block, part);
-  if (!config.flag("qkv_bias", true))
-    std::erase_if(blocks.tensors, [](const TensorSpec& spec) {
-      return spec.bias && spec.name.find("attention.attention.") != std::string::npos;
-    });
-  return blocks;
+  return vit_layers(config, path, depth, std::move(block), part);
 }
 
 void add_image_classifier(ConfigReader& config, ModuleTree& tree, const std::vector<std::string>& names,

@@ -29,7 +29,11 @@ std::string trimmed(const std::string& prefix);  // "vit" of "vit."
 // A module of tensors of the encoder itself.
 Module& add_image_module(ModuleTree& tree, std::string path, std::string title);
 Quantity read_image_width(ConfigReader& config, ModuleTree& tree, std::uint64_t class_default);
-// ViT's block; without qkv_bias only what comes out of attention has one.
+// ViT's layers; without qkv_bias only what comes out of attention has one.
+Module vit_layers(ConfigReader& config, const std::string& path, const Quantity& depth,
+                  blocks::EncoderBlock block, Part part);
+void leave_out_qkv_biases(Module& blocks);  // of such layers
+// Of the encoder itself: as many as num_hidden_layers says.
 Module vit_blocks(ConfigReader& config, ModuleTree& tree, const std::string& path, blocks::EncoderBlock block,
                   Part part);
 // ViT's names of norms and of the MLP.

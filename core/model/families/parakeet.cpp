@@ -2,6 +2,7 @@
 // Nemotron 3 Omni, and of Cohere Transcribe (cohere_asr.cpp).
 #include <bit>
 
+#include "core/model/families/norm_statistics.h"
 #include "core/model/families/sighted_parts.h"
 #include "core/model/families/towers.h"
 #include "core/model/tower_blocks.h"
@@ -69,10 +70,7 @@ Module conformer_blocks(ConfigReader& audio, const Quantity& hidden, const Parak
         .tensor("conv.depthwise_conv.bias", {hidden})
         .tensor("conv.pointwise_conv2.bias", {hidden});
   }
-  // What a batch norm has seen.
-  for (const char* seen : {"conv.norm.running_mean", "conv.norm.running_var"})
-    add_buffer(blocks, seen, {hidden.value()});
-  add_buffer(blocks, "conv.norm.num_batches_tracked", {});
+  add_norm_statistics(blocks, "conv.norm", hidden.value());
   return blocks;
 }
 

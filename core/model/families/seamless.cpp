@@ -3,6 +3,7 @@
 // Source: transformers 5.24.
 #include "core/model/families/all_encoders.h"
 #include "core/model/families/encoder_decoders.h"
+#include "core/model/families/norm_statistics.h"
 #include "core/model/families/sighted_parts.h"
 #include "core/model/families/unit_vocoder.h"
 #include "core/model/tower_blocks.h"
@@ -76,10 +77,7 @@ Module heard_layers(ConfigReader& config, const Hearing& h) {
               {h.hidden, 1, config.size("conv_depthwise_kernel_size", 31)})
       .tensor("conv_module.pointwise_conv2.weight", {h.hidden, h.hidden, 1})
       .norm(normed, h.hidden, true);
-  if (h.second) return layer;
-  for (const char* seen : {".running_mean", ".running_var"})
-    add_buffer(layer, normed + seen, {h.hidden.value()});
-  add_buffer(layer, normed + ".num_batches_tracked", {});
+  if (!h.second) add_norm_statistics(layer, normed, h.hidden.value());
   return layer;
 }
 

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "core/model/families/norm_statistics.h"
 #include "core/model/families/sighted_parts.h"
 #include "core/model/families/towers.h"
 #include "core/model/tower_blocks.h"
@@ -35,9 +36,7 @@ void add_fastvit_mlp(Module& blocks, std::uint64_t width) {
   block.tensor("mlp.conv.conv.weight", {width, 1, 7, 7}).norm("mlp.conv.bn", width, true);
   add_convolution(block, "mlp.fc1", 4 * width, width, 1);
   add_convolution(block, "mlp.fc2", width, 4 * width, 1);
-  for (const char* seen : {"mlp.conv.bn.running_mean", "mlp.conv.bn.running_var"})
-    add_buffer(blocks, seen, {width});
-  add_buffer(blocks, "mlp.conv.bn.num_batches_tracked", {});
+  add_norm_statistics(blocks, "mlp.conv.bn", width);
 }
 
 Module fastvit_blocks(const FastVitStage& stage) {

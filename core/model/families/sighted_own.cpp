@@ -1,6 +1,7 @@
 // The table of models that see or hear by code of their own: names are those of their checkpoints, as vLLM 0.33 reads them.
 #include "core/model/families/deepseek_ocr.h"
 #include "core/model/families/hearing.h"
+#include "core/model/families/norm_statistics.h"
 #include "core/model/families/sighted.h"
 #include "core/model/families/sighted_parts.h"
 #include "core/model/families/step3.h"
@@ -98,9 +99,7 @@ Module dasheng_tower(ConfigReader& audio, const Quantity& width) {
       .tensor("time_pos_embed", {1, width, 1, {"target_length / stride", length.value() / step_on.value()}})
       .tensor("freq_pos_embed", {1, width, {"n_mels / stride", bins.value() / step_up.value()}, 1})
       .norm("norm", width, true);
-  for (const char* seen : {"init_bn.running_mean", "init_bn.running_var"})
-    add_buffer(tower, seen, {bins.value()});
-  add_buffer(tower, "init_bn.num_batches_tracked", {});
+  add_norm_statistics(tower, "init_bn", bins.value());
   Module blocks = layers("blocks.{layer}", "blocks", all_layers(read_layers(audio, "depth", 12)));
   Tower block(blocks, Part::audio);
   block.norm("norm1", width, true)

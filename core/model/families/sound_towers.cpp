@@ -1,4 +1,5 @@
 #include "core/model/families/sound_towers.h"
+#include "core/model/families/norm_statistics.h"
 
 #include <algorithm>
 
@@ -43,9 +44,7 @@ Module granite_conformer(ConfigReader& audio, const Quantity& hidden) {
       .tensor("conv.down_conv.weight", {hidden, within, 1})
       .tensor("conv.down_conv.bias", {hidden})
       .norm("post_norm", hidden, true);
-  for (const char* seen : {"conv.batch_norm.running_mean", "conv.batch_norm.running_var"})
-    add_buffer(blocks, seen, {within.value()});
-  add_buffer(blocks, "conv.batch_norm.num_batches_tracked", {});
+  add_norm_statistics(blocks, "conv.batch_norm", within.value());
   return blocks;
 }
 

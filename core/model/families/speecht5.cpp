@@ -2,6 +2,7 @@
 // it with another voice. What makes samples of its spectra is published by itself. Source: transformers 5.24.
 #include "core/model/families/all_encoders.h"
 #include "core/model/families/encoder_decoders.h"
+#include "core/model/families/norm_statistics.h"
 #include "core/model/families/sound_encoders.h"
 #include "core/model/tower_blocks.h"
 
@@ -71,9 +72,7 @@ void add_spectrum_head(ConfigReader& config, ModuleTree& tree, const Decoder& d)
     const Quantity out = i + 1 == depth ? bins : units;
     into.tensor(path + ".conv.weight", {out, i == 0 ? bins : units, reach})
         .norm(path + ".batch_norm", out, true);
-    for (const char* seen : {".running_mean", ".running_var"})
-      add_buffer(net, path + ".batch_norm" + seen, {out.value()});
-    add_buffer(net, path + ".batch_norm.num_batches_tracked", {});
+    add_norm_statistics(net, path + ".batch_norm", out.value());
   }
   tree.modules.push_back(std::move(net));
 }

@@ -3,6 +3,7 @@
 #include "core/model/families/all_encoders.h"
 #include "core/model/families/encoder_heads.h"
 #include "core/model/families/image_parts.h"
+#include "core/model/families/norm_statistics.h"
 
 namespace assay::families {
 namespace {
@@ -100,9 +101,7 @@ void add_seg_head(ConfigReader& config, ModuleTree& tree, const std::vector<Quan
       .norm("batch_norm", width, true)
       .tensor("classifier.weight", {label_count(config), width, 1, 1})
       .tensor("classifier.bias", {label_count(config)});
-  for (const char* seen : {"batch_norm.running_mean", "batch_norm.running_var"})
-    add_buffer(head, seen, {width.value()});
-  add_buffer(head, "batch_norm.num_batches_tracked", {});
+  add_norm_statistics(head, "batch_norm", width.value());
 }
 
 void describe_segformer(ConfigReader& config, ModuleTree& tree) {

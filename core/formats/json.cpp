@@ -4,8 +4,8 @@
 
 #include <utility>
 
+#include "core/formats/json_apart.h"
 #include "core/formats/json_builder.h"
-#include "core/formats/json_kept_text.h"
 #include "core/system/error.h"
 #include "core/system/file.h"
 #include "core/system/text.h"
@@ -41,14 +41,8 @@ std::string without_python_numbers(std::string_view text) {
   return out;
 }
 
-}  // namespace
-
-ParsedJson parse_json(std::string_view text, const std::filesystem::path& source, const JsonLimits& limits) {
-  return parse_json_keeping({}, text, source, limits);
-}
-
-ParsedJson parse_json_keeping(std::string_view kept, std::string_view text,
-                              const std::filesystem::path& source, const JsonLimits& limits) {
+ParsedJson parsed(std::string_view text, const std::filesystem::path& source, const JsonLimits& limits,
+                  std::string_view name, ApartReader* apart) {
   if (text.size() > limits.max_bytes) {
     throw Error::input(fmt::format("JSON of {} bytes; at most {} are read", text.size(), limits.max_bytes))
         .in(source);
@@ -64,7 +58,18 @@ ParsedJson parse_json_keeping(std::string_view kept, std::string_view text,
     rewritten = without_python_numbers(text);
     text = rewritten;
   }
-  return JsonBuilder<ParsedJson>(text, source, limits, kept).read();
+  return JsonBuilder<ParsedJson>(text, source, limits, name, apart).read();
+}
+
+}  // namespace
+
+ParsedJson parse_json(std::string_view text, const std::filesystem::path& source, const JsonLimits& limits) {
+  return parsed(text, source, limits, {}, nullptr);
+}
+
+ParsedJson parse_json_apart(std::string_view name, ApartReader& reader, std::string_view text,
+                            const std::filesystem::path& source, const JsonLimits& limits) {
+  return parsed(text, source, limits, name, &reader);
 }
 
 ParsedJson read_json(const std::filesystem::path& path, const JsonLimits& limits) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/formats/json.h"
+#include "core/formats/json_apart.h"
 #include "core/formats/json_events.h"
 #include "core/system/error.h"
 
@@ -24,52 +25,68 @@ template <class Document>
 class JsonBuilder {
  public:
   // All of these must outlive it.
-  // `kept`: the name of members whose text is kept in place of an object (json_kept_text.h); empty: none is.
+  // `apart`: who reads members of that name where they are objects (json_apart.h); nullptr: nobody.
   JsonBuilder(std::string_view text, const std::filesystem::path& source, const JsonLimits& limits,
-              std::string_view kept = {})
-      : text_(text), source_(source), limits_(limits), kept_(kept), reader_(text, limits.max_depth, *this) {}
+              std::string_view name_apart = {}, ApartReader* apart = nullptr)
+      : source_(source),
+        limits_(limits),
+        name_apart_(name_apart),
+        apart_(apart),
+        reader_(text, limits.max_depth, *this) {}
 
   Document read() {
     reader_.read();
     return std::move(root_);
   }
 
-  void null() { add(nullptr); }
-  void boolean(bool value) { add(value); }
-  void whole_number(std::uint64_t value) { add(value); }
+  void null() {
+    if (is_apart()) return apart_->null();
+    place() = nullptr;
+  }
+  void boolean(bool value) {
+    if (is_apart()) return apart_->boolean(value);
+    place() = value;
+  }
+  void whole_number(std::uint64_t value) {
+    if (is_apart()) return apart_->whole_number(value);
+    place() = value;
+  }
   void other_number(double value, std::string_view text) {
+    if (is_apart()) return apart_->other_number(value, text);
     std::int64_t negative = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), negative);
     if (error == std::errc() && end == text.data() + text.size())
-      add(negative);
+      place() = negative;
     else
-      add(value);
+      place() = value;
   }
   void string(std::string_view value) {
-    if (unbuilt_ == 0) place() = std::string(value);
+    if (is_apart()) return apart_->string(value);
+    place() = std::string(value);
   }
   void start_object() {
-    if (std::exchange(text_follows_, false))
-      text_begins_ = reader_.position() - 1, unbuilt_ = 1;
-    else if (unbuilt_ > 0)
-      ++unbuilt_;
-    else
-      open(Document::object());
+    if (!is_apart() && !std::exchange(apart_follows_, false)) return open(Document::object());
+    ++open_apart_;
+    apart_->start_object();
   }
   void end_object() {
-    if (unbuilt_ == 0) return close_object();
-    if (--unbuilt_ == 0) place() = std::string(text_.substr(text_begins_, reader_.position() - text_begins_));
+    apart_follows_ = false;
+    if (!is_apart()) return close_object();
+    apart_->end_object();
+    if (--open_apart_ == 0) place() = apart_->taken();
   }
   void start_array() {
-    text_follows_ = false;
-    if (unbuilt_ == 0) open(Document::array());
+    if (is_apart()) return apart_->start_array();
+    apart_follows_ = false;
+    open(Document::array());
   }
   void end_array() {
-    if (unbuilt_ == 0) open_.pop_back();
+    if (is_apart()) return apart_->end_array();
+    open_.pop_back();
   }
   void key(std::string_view name) {
-    if (unbuilt_ > 0) return;
-    text_follows_ = !kept_.empty() && name == kept_;
+    if (is_apart()) return apart_->key(name);
+    apart_follows_ = apart_ != nullptr && name == name_apart_;
     auto& members = open_.back()->template get_ref<Members&>();
     if constexpr (kKeepsOrder) {
       // By the vector beneath: the ordered map looks all its keys up before it adds one.
@@ -89,10 +106,7 @@ class JsonBuilder {
   using Members = typename Document::object_t;
   static constexpr bool kKeepsOrder = std::is_same_v<Document, nlohmann::ordered_json>;
 
-  template <class Value>
-  void add(Value value) {
-    if (unbuilt_ == 0) place() = value;
-  }
+  bool is_apart() const { return open_apart_ > 0; }
   void open(Document&& empty) {
     Document& here = place();
     here = std::move(empty);
@@ -117,17 +131,16 @@ class JsonBuilder {
     throw Error::input(fmt::format("JSON has the key \"{}\" twice in one object", key)).in(source_);
   }
 
-  const std::string_view text_;
   const std::filesystem::path& source_;
   const JsonLimits& limits_;
-  const std::string_view kept_;
+  const std::string_view name_apart_;
+  ApartReader* const apart_;
   JsonEventReader<JsonBuilder> reader_;
   Document root_;
   std::vector<Document*> open_;
   Document* member_ = nullptr;  // of the innermost object, behind its key
-  bool text_follows_ = false;   // what comes next is kept as text, if it is an object
-  std::uint64_t text_begins_ = 0;
-  int unbuilt_ = 0;  // objects open from the one that is kept as text
+  bool apart_follows_ = false;  // what comes next is read apart, if it is an object
+  int open_apart_ = 0;          // objects, from the one that is read apart
 };
 
 }  // namespace assay

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -196,7 +197,7 @@ class JsonEventReader {
 
   // Past characters that end no string and need no second look, eight at a time: neither a quote, nor a backslash, nor
   // a control character, nor part of a longer one. (Whether a byte of a word is less than n, for n up to 128:
-  // (w - n·0x01…) & ~w & 0x80…; beside a byte that is, a higher one may be taken for one, too.)
+  // (w - n·0x01…) & ~w & 0x80…; beside a byte that is, a higher one may be taken for one, too, but never a lower.)
   void skip_plain() {
     constexpr std::uint64_t kOnes = ~std::uint64_t{0} / 255, kHigh = kOnes << 7;
     for (std::uint64_t word; end_ - at_ >= 8; at_ += 8) {
@@ -204,7 +205,9 @@ class JsonEventReader {
       const auto is_zero = [](std::uint64_t w) { return (w - kOnes) & ~w; };
       const std::uint64_t stops =
           is_zero(word ^ kOnes * '"') | is_zero(word ^ kOnes * '\\') | ((word - kOnes * 0x20) & ~word) | word;
-      if ((stops & kHigh) != 0) return;
+      if ((stops & kHigh) == 0) continue;
+      if constexpr (std::endian::native == std::endian::little) at_ += std::countr_zero(stops & kHigh) / 8;
+      return;
     }
   }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/formats/checkpoint.h"
+#include "core/model/numbered_names.h"
 #include "core/model/quantity.h"
 
 namespace assay {
@@ -46,6 +47,7 @@ struct QuantizationConfig {
   struct Group {                        // compressed-tensors config_groups
     std::string name, type, strategy, format;
     std::vector<std::string> targets;
+    NumberedNames modules;  // of `layers` alone, beside targets
     std::optional<std::uint64_t> bits, group_size, block_rows, block_columns;
     std::optional<bool> symmetric;
     bool whole_rows = false;   // group_size -1
@@ -53,7 +55,7 @@ struct QuantizationConfig {
   };
   std::vector<Group> groups;
   std::vector<Group> modules;  // with bits and group_size of their own, by name or expression: MLX, GPTQ, …
-  // ModelOpt's quantized_layers: an algorithm (format), its group_size, and the modules it is used for (targets).
+  // ModelOpt's quantized_layers: an algorithm (format), its group_size, and the modules it is used for.
   std::vector<Group> layers;
 };
 

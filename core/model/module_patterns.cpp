@@ -5,6 +5,7 @@
 #include <pcre2.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/system/error.h"
 
@@ -84,9 +85,9 @@ struct ModulePatterns::Expression {
   pcre2_match_data* data = nullptr;
 };
 
-ModulePatterns::ModulePatterns(const std::vector<std::string>& entries) {
+ModulePatterns::ModulePatterns(const std::vector<std::string>& entries, NumberedNames names)
+    : names_(std::move(names)) {
   constexpr std::string_view kExpression = "re:";
-  names_.reserve(entries.size());
   for (const std::string& entry : entries) {
     if (entry.starts_with(kExpression))
       expressions_.push_back(
@@ -94,17 +95,19 @@ ModulePatterns::ModulePatterns(const std::vector<std::string>& entries) {
     else if (entry.find('*') != std::string::npos)
       wildcards_.push_back(entry);
     else
-      names_.insert(entry);
+      names_.add(entry);
   }
+  names_.settle();
 }
 
 bool ModulePatterns::name(std::string_view tensor) const {
   // The module, those it is in, and each part between dots.
-  for (std::size_t begin = 0, end = 0; !names_.empty() && begin <= tensor.size(); begin = end + 1) {
+  std::size_t dots = 0;
+  for (std::size_t begin = 0, end = 0; !names_.empty() && begin <= tensor.size(); begin = end + 1, ++dots) {
     end = std::min(tensor.find('.', begin), tensor.size());
-    if (names_.contains(tensor.substr(0, end))) return true;
+    if (names_.may_have(dots) && names_.contains(tensor.substr(0, end))) return true;
     const bool between_dots = begin > 0 && end < tensor.size();
-    if (between_dots && names_.contains(tensor.substr(begin, end - begin))) return true;
+    if (between_dots && names_.may_have(0) && names_.contains(tensor.substr(begin, end - begin))) return true;
   }
   const std::string_view module = module_of(tensor);
   return std::any_of(wildcards_.begin(), wildcards_.end(),

@@ -2,33 +2,30 @@
 // "*lm_head*"), regular expressions behind "re:" (compressed-tensors, Python's re.match: from the start of the name).
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
+
+#include "core/model/numbered_names.h"
 
 namespace assay {
 
 class ModulePatterns {
  public:
   // Throws Error::input for an expression that cannot be compiled, or is longer than anybody writes.
-  explicit ModulePatterns(const std::vector<std::string>& entries);
+  explicit ModulePatterns(const std::vector<std::string>& entries) : ModulePatterns(entries, {}) {}
+  // `names`: more entries, none with wildcards.
+  ModulePatterns(const std::vector<std::string>& entries, NumberedNames names);
 
   // `tensor`: "model.layers.0.mlp.gate.weight". A plain entry names a module and all below it, or a part of names
   // between dots. Throws Error::input when an expression takes beyond all measure.
   bool name(std::string_view tensor) const;
-  std::size_t size() const { return names_.size() + wildcards_.size() + expressions_.size(); }
+  std::uint64_t size() const { return names_.size() + wildcards_.size() + expressions_.size(); }
 
  private:
   struct Expression;
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
-  };
-  std::unordered_set<std::string, Hash, std::equal_to<>>
-      names_;  // without wildcards: of some checkpoints thousands
+  NumberedNames names_;  // of some checkpoints thousands
   std::vector<std::string> wildcards_;
   std::vector<std::shared_ptr<const Expression>> expressions_;
 };

@@ -20,43 +20,61 @@ TEST(QuantizedLayers, AreGroupedByAlgorithmAndGroupSize) {
       "b": {"quant_algo": "NVFP4", "group_size": 16}, "a.x": {"group_size": 32, "quant_algo": "NVFP4"},
       "a": {"quant_algo": "NVFP4", "group_size": 16, "other": {"group_size": 3, "quant_algo": "FP8"}},
       "d": {"quant_algo": "FP8", "group_size": null}, "c": {"quant_algo": "FP8", "group_size": -1}, "e": {},
-      "f": "FP8", "g": [{"quant_algo": "FP8"}], "h": null})");
+      "*.y": {"quant_algo": "FP8"}, "f": "FP8", "g": [{"quant_algo": "FP8"}], "h": null})");
   ASSERT_EQ(groups.size(), 4u);
-  EXPECT_EQ(groups[0].format, "NVFP4");
-  EXPECT_EQ(groups[0].name, "NVFP4");
-  EXPECT_EQ(groups[0].group_size, 16u);
-  EXPECT_EQ(groups[0].targets, (Targets{"a", "b"}));
-  EXPECT_EQ(groups[1].group_size, 32u);
-  EXPECT_EQ(groups[1].targets, Targets{"a.x"});
-  EXPECT_EQ(groups[2].format, "FP8");
-  EXPECT_FALSE(groups[2].group_size.has_value());
-  EXPECT_EQ(groups[2].targets, (Targets{"c", "d"}));
-  EXPECT_EQ(groups[3].format, "");
-  EXPECT_EQ(groups[3].targets, Targets{"e"});
+  EXPECT_EQ(groups[0].format, "");
+  EXPECT_EQ(groups[0].targets, Targets{"e"});
+  EXPECT_EQ(groups[1].format, "FP8");
+  EXPECT_FALSE(groups[1].group_size.has_value());
+  EXPECT_EQ(groups[1].targets, (Targets{"*.y", "c", "d"}));
+  EXPECT_TRUE(groups[1].modules.empty());
+  EXPECT_EQ(groups[2].format, "NVFP4");
+  EXPECT_EQ(groups[2].name, "NVFP4");
+  EXPECT_EQ(groups[2].group_size, 16u);
+  EXPECT_EQ(groups[2].targets, (Targets{"a", "b"}));
+  EXPECT_EQ(groups[3].group_size, 32u);
+  EXPECT_TRUE(groups[3].targets.empty());
+  EXPECT_TRUE(groups[3].modules.contains("a.x"));
+  EXPECT_EQ(groups[3].modules.size(), 1u);
 }
 
 TEST(QuantizedLayers, OfAModuleSaidTwiceTheLastCounts) {
-  const auto groups =
-      layers_in(R"({"a": {"quant_algo": "FP8"}, "b": {"quant_algo": "FP8"}, "a": {"quant_algo": "NVFP4"}})");
+  const auto groups = layers_in(
+      R"({"a.1": {"quant_algo": "FP8"}, "b": {"quant_algo": "FP8"}, "a.1": {"quant_algo": "NVFP4"}})");
   ASSERT_EQ(groups.size(), 2u);
-  EXPECT_EQ(groups[0].format, "NVFP4");
-  EXPECT_EQ(groups[0].targets, Targets{"a"});
-  EXPECT_EQ(groups[1].targets, Targets{"b"});
+  EXPECT_EQ(groups[0].targets, Targets{"b"});
+  EXPECT_FALSE(groups[0].modules.contains("a.1"));
+  EXPECT_EQ(groups[1].format, "NVFP4");
+  EXPECT_TRUE(groups[1].modules.contains("a.1"));
 }
 
 TEST(QuantizedLayers, TheFileSaysWhatADocumentSays) {
   test::TempDir dir;
+  std::string layers = R"("y": {"quant_algo": "FP8"}, "x.5": {"quant_algo": "NVFP4", "group_size": 16})";
+  for (int expert = 0; expert < 12; ++expert)
+    layers +=
+        fmt::format(R"(, "l.3.e.{}.up": {{"quant_algo": "{}"}})", expert, expert == 7 ? "FP8" : "NVFP4");
   const std::string text = R"({"model_type": "llama", "quantization_config": {"quant_method": "modelopt",
-      "quantized_layers": {"y": {"quant_algo": "FP8"}, "x": {"quant_algo": "NVFP4", "group_size": 16}}}})";
+      "quantized_layers": {)" +
+                           layers + "}}}";
   test::write_file(dir / "config.json", text);
   const auto file = ModelConfig::read(dir / "config.json").quantization()->layers;
   const auto document = ModelConfig::from_json(parse_json(text, "c"), "c").quantization()->layers;
-  ASSERT_EQ(file.size(), 2u);
-  ASSERT_EQ(document.size(), 2u);
-  for (std::size_t i : {0, 1}) {
+  ASSERT_EQ(file.size(), 3u);
+  ASSERT_EQ(document.size(), 3u);
+  for (std::size_t i : {0, 1, 2}) {
     EXPECT_EQ(file[i].format, document[i].format);
+    EXPECT_EQ(file[i].group_size, document[i].group_size);
     EXPECT_EQ(file[i].targets, document[i].targets);
+    EXPECT_EQ(file[i].modules.size(), document[i].modules.size());
+    for (int expert = 0; expert < 13; ++expert) {
+      const std::string name = fmt::format("l.3.e.{}.up", expert);
+      const bool is_here = expert < 12 && i == (expert == 7 ? 0 : 1);
+      EXPECT_EQ(file[i].modules.contains(name), is_here) << i << name;
+      EXPECT_EQ(document[i].modules.contains(name), is_here) << i << name;
+    }
   }
+  EXPECT_TRUE(file[2].modules.contains("x.5"));
 }
 
 TEST(QuantizedLayers, WhatIsNoSizeIsRefused) {

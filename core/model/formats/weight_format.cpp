@@ -84,11 +84,12 @@ GroupedFormats grouped_formats(const QuantizationConfig& config) {
     alone.groups = {without_targets(group)};
     const auto format = quantized(alone);
     const bool second_of_class = of_a_class(group) && found.others;
-    if (group.targets.empty() || second_of_class || !format) return {};
+    const bool of_none = group.targets.empty() && group.modules.empty();
+    if (of_none || second_of_class || !format) return {};
     if (of_a_class(group))
       found.others = *format;
     else
-      found.named.push_back({ModulePatterns(group.targets), *format});
+      found.named.push_back({ModulePatterns(group.targets, group.modules), *format});
   }
   // The most used first: it is the one that speaks for all.
   std::stable_sort(found.named.begin(), found.named.end(), [](const MixedFormat& a, const MixedFormat& b) {

@@ -1,6 +1,6 @@
 #include "core/formats/json.h"
 
-#include "core/formats/json_kept_text.h"
+#include "core/formats/json_apart.h"
 #include "core/system/error.h"
 #include "tests/support/support.h"
 
@@ -81,19 +81,42 @@ TEST(Json, StringsAreTheLibrarysWhereverTheyStop) {
   }
 }
 
-TEST(Json, AMemberMayBeKeptAsItsText) {
-  const ParsedJson value = parse_json_keeping(
-      "layers",
-      R"({"layers": { "a": {"layers": [1, {"b": {}}]} }, "x": [{"layers": {}}, {"layers": [{"c": 2}]}, {"layers": 3}]})",
-      "x");
-  EXPECT_EQ(value["layers"], R"({ "a": {"layers": [1, {"b": {}}]} })");
+// Its events, a letter each.
+class EventLetters final : public ApartReader {
+ public:
+  void null() override { events_ += 'n'; }
+  void boolean(bool value) override { events_ += value ? 't' : 'f'; }
+  void whole_number(std::uint64_t value) override { events_ += std::to_string(value); }
+  void other_number(double, std::string_view text) override { events_ += text; }
+  void string(std::string_view value) override { events_ += '"' + std::string(value); }
+  void key(std::string_view name) override { events_ += std::string(name) + ':'; }
+  void start_object() override { events_ += '{'; }
+  void end_object() override { events_ += '}'; }
+  void start_array() override { events_ += '['; }
+  void end_array() override { events_ += ']'; }
+  std::string taken() override { return std::exchange(events_, ""); }
+
+ private:
+  std::string events_;
+};
+
+TEST(Json, AMemberMayBeReadApart) {
+  EventLetters apart;
+  const ParsedJson value =
+      parse_json_apart("layers", apart,
+                       R"({"layers": { "a": {"layers": [1, {"b": {}}, null, true, -2.5, "s"]} }, "y": 1,
+          "x": [{"layers": {}}, {"layers": [{"c": 2}]}, {"layers": 3}, {"d": {"e": false}}]})",
+                       "x");
+  EXPECT_EQ(value["layers"], R"({a:{layers:[1{b:{}}nt-2.5"s]}})");
+  EXPECT_EQ(value["y"], 1);
   EXPECT_EQ(value["x"][0]["layers"], "{}");
   EXPECT_EQ(value["x"][1]["layers"][0]["c"], 2);
   EXPECT_EQ(value["x"][2]["layers"], 3);
+  EXPECT_EQ(value["x"][3]["d"]["e"], false);
   EXPECT_EQ(parse_json(R"({"layers": {"a": 1}})", "x")["layers"]["a"], 1);
   for (const std::string_view bad :
        {R"({"layers": {"a": ]}})", R"({"layers": {"a": 1})", R"({"layers": {"a": 1}]})"})
-    EXPECT_THROW(parse_json_keeping("layers", bad, "x"), Error) << bad;
+    EXPECT_THROW(parse_json_apart("layers", apart, bad, "x"), Error) << bad;
 }
 
 TEST(Json, RefusesWhatRfc8259DoesNot) {

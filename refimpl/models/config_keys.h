@@ -30,13 +30,25 @@ inline constexpr std::string_view kDecoderKeys[] = {
     "num_attention_heads", "rms_norm_eps", "max_position_embeddings", "original_max_position_embeddings",
     "rope_theta",          "rope_scaling", "rope_parameters",         "tie_word_embeddings"};
 
-// kDecoderKeys and those a family adds, in one constant list.
-template <std::size_t N>
-constexpr std::array<std::string_view, std::size(kDecoderKeys) + N> decoder_keys(
-    const std::string_view (&more)[N]) {
-  std::array<std::string_view, std::size(kDecoderKeys) + N> all;
-  for (std::size_t i = 0; i < std::size(kDecoderKeys); ++i) all[i] = kDecoderKeys[i];
-  for (std::size_t i = 0; i < N; ++i) all[std::size(kDecoderKeys) + i] = more[i];
+// … of latent attention (MLA);
+inline constexpr std::string_view kLatentKeys[] = {"attention_bias",   "kv_lora_rank",     "q_lora_rank",
+                                                   "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"};
+// … of DeepSeek's mixtures, chosen in groups;
+inline constexpr std::string_view kDeepseekMixtureKeys[] = {
+    "first_k_dense_replace", "n_routed_experts", "n_shared_experts", "num_experts_per_tok",
+    "moe_intermediate_size", "n_group",          "topk_group",       "routed_scaling_factor"};
+// … of what chooses the keys of sparse attention (DSA).
+inline constexpr std::string_view kIndexerKeys[] = {"index_n_heads", "index_head_dim", "index_topk"};
+
+// kDecoderKeys, those that a family adds, and those of whole `groups`, in one constant list.
+template <std::size_t N, std::size_t... M>
+constexpr auto decoder_keys(const std::string_view (&more)[N], const std::string_view (&... groups)[M]) {
+  std::array<std::string_view, std::size(kDecoderKeys) + N + (M + ... + 0)> all;
+  std::size_t count = 0;
+  const auto append = [&](const auto& keys) {
+    for (const std::string_view key : keys) all[count++] = key;
+  };
+  append(kDecoderKeys), append(more), (append(groups), ...);
   return all;
 }
 

@@ -25,29 +25,12 @@ std::unique_ptr<LanguageModel> make_dots3_note(const Weights& weights, const Mod
 
 constexpr std::string_view kDots3Families[] = {"dots3_note"};
 constexpr auto kDots3Used = decoder_keys({"hidden_act",
-                                          "attention_bias",
-                                          "kv_lora_rank",
-                                          "q_lora_rank",
-                                          "qk_nope_head_dim",
-                                          "qk_rope_head_dim",
-                                          "v_head_dim",
-                                          "first_k_dense_replace",
                                           "mlp_layer_types",
                                           "moe_layer_freq",
-                                          "n_routed_experts",
                                           "num_local_experts",
-                                          "n_shared_experts",
-                                          "num_experts_per_tok",
-                                          "moe_intermediate_size",
                                           "shared_experts_intermediate_size",
                                           "moe_shared_expert_intermediate_size",
-                                          "n_group",
-                                          "topk_group",
                                           "norm_topk_prob",
-                                          "routed_scaling_factor",
-                                          "index_n_heads",
-                                          "index_head_dim",
-                                          "index_topk",
                                           "layer_types",
                                           "use_dsa",
                                           "use_sliding_window",
@@ -64,7 +47,8 @@ constexpr auto kDots3Used = decoder_keys({"hidden_act",
                                           "swa_v_head_dim",
                                           "num_nextn_predict_layers",
                                           "num_mtp_layers",
-                                          "mtp_layer_types"});
+                                          "mtp_layer_types"},
+                                         kLatentKeys, kDeepseekMixtureKeys, kIndexerKeys);
 // Widths that follow from others.
 constexpr std::string_view kDots3Idle[] = {"head_dim", "num_key_value_heads", "swa_num_key_value_heads",
                                            "mlp_bias"};
@@ -122,34 +106,10 @@ std::unique_ptr<LanguageModel> make_hy_v4(const Weights& weights, const ModelOpt
 }
 
 constexpr std::string_view kHyV4Families[] = {"hy_v4"};
-constexpr auto kHyV4Used = decoder_keys({"attention_bias",
-                                         "kv_lora_rank",
-                                         "q_lora_rank",
-                                         "qk_nope_head_dim",
-                                         "qk_rope_head_dim",
-                                         "v_head_dim",
-                                         "first_k_dense_replace",
-                                         "mlp_layer_types",
-                                         "moe_layer_freq",
-                                         "n_routed_experts",
-                                         "num_local_experts",
-                                         "n_shared_experts",
-                                         "num_experts_per_tok",
-                                         "moe_intermediate_size",
-                                         "n_group",
-                                         "topk_group",
-                                         "norm_topk_prob",
-                                         "routed_scaling_factor",
-                                         "index_n_heads",
-                                         "index_head_dim",
-                                         "index_topk",
-                                         "indexer_types",
-                                         "hc_mult",
-                                         "hc_eps",
-                                         "hc_magnitude",
-                                         "swiglu_limit",
-                                         "num_nextn_predict_layers",
-                                         "num_mtp_layers"});
+constexpr auto kHyV4Used = decoder_keys(
+    {"mlp_layer_types", "moe_layer_freq", "num_local_experts", "norm_topk_prob", "indexer_types", "hc_mult",
+     "hc_eps", "hc_magnitude", "swiglu_limit", "num_nextn_predict_layers", "num_mtp_layers"},
+    kLatentKeys, kDeepseekMixtureKeys, kIndexerKeys);
 // Widths that follow from others; what sinks are before they are trained; what only training reads.
 constexpr std::string_view kHyV4Idle[] = {"head_dim",
                                           "qk_head_dim",

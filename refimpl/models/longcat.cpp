@@ -273,11 +273,11 @@ std::unique_ptr<LanguageModel> make_longcat(const Weights& weights, const ModelO
 }
 
 constexpr std::string_view kLongcatFamilies[] = {"longcat_flash"};
-constexpr auto kLongcatUsed = decoder_keys(
-    {"num_layers", "ffn_hidden_size", "expert_ffn_hidden_size", "moe_intermediate_size", "hidden_act",
-     "attention_bias", "kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
-     "n_routed_experts", "num_local_experts", "zero_expert_num", "moe_topk", "num_experts_per_tok",
-     "num_nextn_predict_layers", "routed_scaling_factor"});
+constexpr auto kLongcatUsed =
+    decoder_keys({"num_layers", "ffn_hidden_size", "expert_ffn_hidden_size", "moe_intermediate_size",
+                  "hidden_act", "n_routed_experts", "num_local_experts", "zero_expert_num", "moe_topk",
+                  "num_experts_per_tok", "num_nextn_predict_layers", "routed_scaling_factor"},
+                 kLatentKeys);
 // Latents are always scaled, and routers compute without their bias, whatever the config says.
 constexpr FixedKey kLongcatFixed[] = {
     {"router_bias", "false"},    {"mla_scale_q_lora", "true"},         {"mla_scale_kv_lora", "true"},

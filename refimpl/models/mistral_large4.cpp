@@ -19,34 +19,12 @@ std::unique_ptr<LanguageModel> make_mistral_large4(const Weights& weights, const
 }
 
 constexpr std::string_view kLarge4Families[] = {"mistral_large4"};
-constexpr auto kLarge4Used = decoder_keys({"hidden_act",
-                                           "attention_bias",
-                                           "kv_lora_rank",
-                                           "qk_nope_head_dim",
-                                           "qk_rope_head_dim",
-                                           "v_head_dim",
-                                           "first_k_dense_replace",
-                                           "mlp_layer_types",
-                                           "n_routed_experts",
-                                           "num_experts",
-                                           "num_local_experts",
-                                           "n_shared_experts",
-                                           "num_experts_per_tok",
-                                           "moe_intermediate_size",
-                                           "n_group",
-                                           "topk_group",
-                                           "routed_scaling_factor",
-                                           "index_n_heads",
-                                           "index_head_dim",
-                                           "index_topk",
-                                           "indexer_types",
-                                           "index_topk_pattern",
-                                           "index_topk_freq",
-                                           "index_skip_topk_offset",
-                                           "no_rope_layers",
-                                           "no_rope_layer_interval",
-                                           "kv_source_layers",
-                                           "final_logit_softcapping"});
+constexpr auto kLarge4Used =
+    decoder_keys({"hidden_act", "attention_bias", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim",
+                  "v_head_dim", "mlp_layer_types", "num_experts", "num_local_experts", "indexer_types",
+                  "index_topk_pattern", "index_topk_freq", "index_skip_topk_offset", "no_rope_layers",
+                  "no_rope_layer_interval", "kv_source_layers", "final_logit_softcapping"},
+                 kDeepseekMixtureKeys, kIndexerKeys);
 constexpr std::string_view kLarge4Idle[] = {"head_dim", "qk_head_dim", "num_key_value_heads", "layer_types"};
 
 }  // namespace

@@ -35,7 +35,7 @@ TEST(ClassAndType, AreSilentOtherwise) {
 
 TEST(ClassAndType, OfFixturesAgree) {
   std::size_t seen = 0;
-  for (const char* folder : {"configs", "own_code_configs", "mlx_configs"}) {
+  for (const char* folder : {"configs", "own_code_configs", "mlx_configs", "draft_configs"}) {
     for (const auto& entry :
          std::filesystem::directory_iterator(test::source_dir() / "data/fixtures" / folder)) {
       if (entry.path().extension() != ".json") continue;

@@ -126,6 +126,63 @@ TEST(MoreFamilies, DsparkAddsScores) {
       kSizes));
   EXPECT_EQ(count(legacy).total, count(tree).total);
   expect_refused(R"({"architectures": ["DSparkDraftModel"], "model_type": "deepseek_v4"})", "qwen3");
+  expect_refused(
+      fmt::format(
+          R"({{"architectures": ["Qwen3DSparkModel"], {}, "markov_rank": 6, "markov_head_type": "lstm"}})",
+          kSizes),
+      "markov_head_type");
+}
+
+// RedHatAI/gemma-4-31B-it-speculator.eagle3's config, whose layer stands in a section.
+TEST(MoreFamilies, SpeculatorsNestTheLayersOfADraft) {
+  const auto text = [](const char* type) {
+    return fmt::format(R"({{"architectures": ["Eagle3DraftModel"], "draft_vocab_size": 32000,
+      "eagle_aux_hidden_state_layer_ids": [2, 30, 57], "speculators_model_type": "eagle3", "target_hidden_size": null,
+      "transformer_layer_config": {{"head_dim": 256, "hidden_size": 5376, "intermediate_size": 21504, "model_type": "{}",
+      "num_attention_heads": 32, "num_hidden_layers": 1, "num_key_value_heads": 16, "vocab_size": 262144}}}})",
+                       type);
+  };
+  const ModuleTree tree = described(text("llama"));
+  expect_stored(tree, "fc.weight", {5376, 3 * 5376});
+  expect_stored(tree, "layers.0.self_attn.v_proj.weight", {4096, 2 * 5376});
+  expect_stored(tree, "layers.0.self_attn.o_proj.weight", {5376, 8192});
+  expect_stored(tree, "lm_head.weight", {32000, 5376});
+  EXPECT_FALSE(TensorLookup(tree).find("layers.0.self_attn.q_norm.weight"));
+  EXPECT_TRUE(TensorLookup(described(text("qwen3"))).find("layers.0.self_attn.q_norm.weight"));
+  expect_refused(text("gemma4"), "neither llama nor qwen3");
+}
+
+// vLLM's deepseek_eagle3.py: latents are made of twice the width in the first layer alone, what comes behind them is not.
+TEST(MoreFamilies, Eagle3OverLatentAttention) {
+  const auto tree_of_layers = [](int layers) {
+    return described(
+        fmt::format(R"({{"architectures": ["Eagle3DeepseekV2ForCausalLM"], "model_type": "deepseek_v3",
+      "hidden_size": 40, "intermediate_size": 50, "num_hidden_layers": {}, "num_attention_heads": 4, "q_lora_rank": 40,
+      "kv_lora_rank": 16, "qk_nope_head_dim": 6, "qk_rope_head_dim": 4, "v_head_dim": 10, "vocab_size": 90,
+      "draft_vocab_size": 30, "target_hidden_size": 56, "eagle_config": {{"eagle_aux_hidden_state_layer_ids": [1, 5]}}}})",
+                    layers));
+  };
+  const ModuleTree one = tree_of_layers(1), two = tree_of_layers(2);
+  expect_stored(one, "fc.weight", {40, 2 * 56});
+  expect_stored(one, "midlayer.self_attn.q_a_proj.weight", {40, 80});
+  expect_stored(one, "midlayer.self_attn.q_b_proj.weight", {40, 40});
+  expect_stored(one, "midlayer.self_attn.kv_a_proj_with_mqa.weight", {20, 80});
+  expect_stored(one, "midlayer.self_attn.kv_b_proj.weight", {64, 16});
+  expect_stored(one, "midlayer.self_attn.o_proj.weight", {40, 40});
+  expect_stored(two, "layers.0.self_attn.kv_a_proj_with_mqa.weight", {20, 80});
+  expect_stored(two, "layers.1.self_attn.kv_a_proj_with_mqa.weight", {20, 40});
+  expect_stored(two, "layers.0.hidden_norm.weight", {40});
+  EXPECT_FALSE(TensorLookup(two).find("layers.1.hidden_norm.weight"));
+}
+
+// Without hidden states of several layers nothing joins them.
+TEST(MoreFamilies, Eagle3MayTakeTheLastHiddenStateAsItIs) {
+  const ModuleTree tree =
+      described(R"({"architectures": ["LlamaForCausalLMEagle3"], "model_type": "llama", "hidden_size": 40,
+      "intermediate_size": 50, "num_hidden_layers": 1, "num_attention_heads": 4, "vocab_size": 90,
+      "eagle_config": {"use_aux_hidden_state": false}})");
+  EXPECT_FALSE(TensorLookup(tree).find("fc.weight"));
+  expect_stored(tree, "midlayer.self_attn.q_proj.weight", {40, 80});
 }
 
 TEST(MoreFamilies, EagleNormsNothingBeforeItsFirstLayer) {

@@ -1,6 +1,6 @@
 // Every tensor's name, shape and number of copies against what transformers builds (data/make_module_oracle.py), or the
 // code that is published with the weights (data/make_own_code_oracle.py), or MLX's (data/make_mlx_oracle.py), or Mistral's
-// (data/make_mistral_oracle.py).
+// (data/make_mistral_oracle.py), or, of draft models, speculators (data/make_draft_oracle.py).
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -131,8 +131,9 @@ std::vector<std::string> small_configs() {
   return paths;
 }
 
-// Of models whose authors' code was asked, MLX's, and Mistral's of its own files.
-constexpr const char *kOwnCode = "own_code_configs", *kMlx = "mlx_configs", *kMistral = "mistral_params";
+// Of models whose authors' code was asked, MLX's, Mistral's of its own files, and speculators' of drafts.
+constexpr const char *kOwnCode = "own_code_configs", *kMlx = "mlx_configs", *kMistral = "mistral_params",
+                     *kDrafts = "draft_configs";
 
 std::string config_in(const char* folder, const std::string& name) {
   return fixtures() / folder / (name + ".json");
@@ -169,6 +170,7 @@ std::string test_name(const testing::TestParamInfo<std::string>& info) {
 INSTANTIATE_TEST_SUITE_P(Small, Families, testing::ValuesIn(small_configs()), test_name);
 INSTANTIATE_TEST_SUITE_P(OwnCode, Families, testing::ValuesIn(configs_in(kOwnCode)), test_name);
 INSTANTIATE_TEST_SUITE_P(Mlx, Families, testing::ValuesIn(configs_in(kMlx)), test_name);
+INSTANTIATE_TEST_SUITE_P(Drafts, Families, testing::ValuesIn(configs_in(kDrafts)), test_name);
 INSTANTIATE_TEST_SUITE_P(Mistral, Families, testing::ValuesIn(configs_in(kMistral)), test_name);
 INSTANTIATE_TEST_SUITE_P(Published, Families, testing::ValuesIn(published_configs()), test_name);
 
@@ -177,7 +179,7 @@ TEST(Oracle, EachHasAConfigThatIsHeldToIt) {
   for (const std::string& name : names_in(fixtures() / "modules"))
     EXPECT_TRUE(fs::exists(small_config(name)) || fs::exists(config_in(kOwnCode, name)) ||
                 fs::exists(config_in(kMlx, name)) || fs::exists(config_in(kMistral, name)) ||
-                fs::exists(test::published_config(name)))
+                fs::exists(config_in(kDrafts, name)) || fs::exists(test::published_config(name)))
         << name;
 }
 

@@ -470,7 +470,7 @@ TEST(PublishedHub, RefuseWhatNobodyTells) {
       {"LongcatFlashNgramForCausalLM",
        R"("ngram_vocab_size_ratio": 2, "emb_neighbor_num": 1, "emb_split_num": 1)"},
       {"MiniCPMSALAForCausalLM", R"("mixer_types": ["delta"])"},
-      {"LlamaForCausalLMEagle3", R"("num_hidden_layers": 2)"},
+      {"LlamaForCausalLMEagle3", R"("num_aux_hidden_states": 0)"},
       {"GigaChat35ForCausalLM", R"("full_attention_layers": [99])"},
       {"BailingMoeLinearV2ForCausalLM", R"("head_dim": 64)"},
       {"Rwkv6ForCausalLM", R"("hidden_size": 2048)"},

@@ -22,5 +22,7 @@ extern const Family kLongcatNgram, kMinicpmSala, kJetNemotron, kPlamo2, kPhi4Fla
     kRwkv7;
 // draft_models.cpp
 extern const Family kEagle3;
+extern const Family kEagle3Qwen3;
+extern const Family kEagle3Deepseek;
 
 }  // namespace assay::families

@@ -24,6 +24,6 @@ extern const Family kChameleon, kMoonshine, kCanary;
 // openmoe.cpp, moss_vl.cpp
 extern const Family kOpenmoe, kMossVl;
 // draft_kin.cpp
-extern const Family kEagle, kEagleQwen2, kDflash, kDspark;
+extern const Family kEagle, kEagleQwen2, kDflash, kDflash2, kXpress, kDspark;
 
 }  // namespace assay::families

@@ -3,9 +3,11 @@
 // states of several of the target's layers; DSpark, which adds a score of each token after the one before it. Embedding and
 // head are the target's: a checkpoint may hold them again. Sources: SafeAILab's cnets.py as SGLang 0.5.23's llama_eagle.py and
 // qwen2_eagle.py read its releases; vLLM 0.33's qwen3_dflash.py and qwen3_dspark.py.
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/all_more.h"
+#include "core/model/families/draft_config.h"
 #include "core/model/families/llama_kin.h"
 
 namespace assay::families {
@@ -80,7 +82,18 @@ Quantity states_of_target(DraftOptions& options, const Decoder& d) {
   return {"hidden states of the target", listed && !listed->empty() ? listed->size() : d.layers.value()};
 }
 
-Decoder describe_dflash_layers(ConfigReader& config, ModuleTree& tree, DraftOptions& options) {
+// A head over a part of the target's words, and which those are.
+void add_own_words(ConfigReader& config, Module& enters, const Decoder& d) {
+  const Quantity draft = config.size("draft_vocab_size", d.vocabulary);
+  if (draft.value() >= d.vocabulary.value()) return;
+  add_buffer(enters, "t2d", {d.vocabulary.value()});
+  add_buffer(enters, "d2t", {draft.value()});
+  enters.tensors[1].shape[0] = draft.value();  // lm_head's
+}
+
+// `more`: what a layer has beside.
+Decoder describe_dflash_layers(ConfigReader& config, ModuleTree& tree, DraftOptions& options,
+                               const std::function<std::vector<Module>(const Decoder&)>& more = {}) {
   const Decoder d = read_draft(config, tree);
   HeadAttention a = d.attention();
   a.qkv_bias = a.output_bias = config.flag("attention_bias", false);
@@ -94,37 +107,115 @@ Decoder describe_dflash_layers(ConfigReader& config, ModuleTree& tree, DraftOpti
   Module layer = layers("layers.{layer}", "layers", all_layers(d.layers));
   add_pre_norms(layer, d.hidden);
   layer.children = {attention(a), gated_mlp(d.mlp())};
+  if (more) {
+    for (Module& module : more(d)) layer.children.push_back(std::move(module));
+  }
   tree.modules.push_back(std::move(layer));
   tree.modules.push_back(norm("norm", d.hidden, Role::final_norm));
   tree.attention.push_back(geometry(a, all_layers(d.layers)));
+  add_own_words(config, tree.modules[0], d);
   return d;
 }
 
-void describe_dflash(ConfigReader& config, ModuleTree& tree) {
+void describe_dflash(ConfigReader& outer, ModuleTree& tree) {
+  const ModelConfig flat = flat_draft(outer.config());
+  ConfigReader config(flat, tree.family);
   DraftOptions options(config);
   describe_dflash_layers(config, tree, options);
 }
 
-// Two narrow tables score a token by the one before it; a head tells how sure the draft is.
-void describe_dspark(ConfigReader& config, ModuleTree& tree) {
-  config.require(config.config().model_type() == "qwen3",
-                 "model_type is not qwen3: DSpark has been described over a Qwen3");
+// Kernels over a block's tokens, one before and one behind what they surround, made of each token for groups of channels.
+Module local_convolution(const std::string& path, const Decoder& d, const Quantity& taps,
+                         const Quantity& groups) {
+  Module module{path, "mixes a block's tokens", {}, {}, {}};
+  module.tensors = {parameter("base_kernel", {2, taps, d.hidden}, Role::other, Part::attention)};
+  add_linear(module, {.name = "kernel_projection",
+                      .in = d.hidden,
+                      .out = Quantity(2) * taps * groups,
+                      .role = Role::other,
+                      .part = Part::attention});
+  return module;
+}
+
+void describe_dflash2(ConfigReader& outer, ModuleTree& tree) {
+  const ModelConfig flat = flat_draft(outer.config());
+  ConfigReader config(flat, tree.family);
+  DraftOptions options(config);
+  const auto option = [&](const char* key, std::uint64_t usual) {
+    return options.having(key).size(key, usual);
+  };
+  const Quantity taps = option("conv_kernel_size", 2), rank = option("selector_rank", 256);
+  const Decoder d = describe_dflash_layers(config, tree, options, [&](const Decoder& of) {
+    const Quantity groups = config.quotient(of.hidden, option("conv_group_size", 16), "groups of channels");
+    return std::vector<Module>{local_convolution("attention_conv", of, taps, groups),
+                               local_convolution("mlp_conv", of, taps, groups)};
+  });
+  Module chooses{"candidate_selector", "chooses among candidates", {}, {}, {}};
+  for (const char* table : {"predecessor_codebook", "successor_codebook"})
+    chooses.tensors.push_back(parameter(table, {d.vocabulary, rank}, Role::other, Part::output));
+  add_linear(
+      chooses,
+      {.name = "hidden_projection", .in = d.hidden, .out = rank, .role = Role::other, .part = Part::output});
+  tree.modules.push_back(std::move(chooses));
+}
+
+// A block's tokens in few dimensions: joined with what the draft saw, mixed over the block, and scored again.
+void describe_xpress(ConfigReader& outer, ModuleTree& tree) {
+  const ModelConfig flat = flat_draft(outer.config());
+  ConfigReader config(flat, tree.family);
   DraftOptions options(config);
   const Decoder d = describe_dflash_layers(config, tree, options);
-  const Quantity draft = config.optional_size("draft_vocab_size").value_or(d.vocabulary),
-                 rank = options.having("markov_rank").size("markov_rank");
+  const Quantity rank = config.size("xpress_rank", 256), block = config.size("block_size", 8),
+                 wide = config.size("xpress_mlp_ratio", 2) * rank,
+                 draft = config.size("draft_vocab_size", d.vocabulary);
+  Module mends{"refiner_head", "mends a block", {}, {}, {}};
+  mends.tensors = {parameter("token_embed.weight", {d.vocabulary, rank}, Role::other, Part::output),
+                   parameter("mix_l", {rank, block, block}, Role::other, Part::output)};
+  const auto add = [&](const char* name, const Quantity& in, const Quantity& out) {
+    add_linear(mends, {.name = name, .in = in, .out = out, .role = Role::other, .part = Part::output});
+  };
+  add("down_h", d.hidden, rank), add("down_g", d.hidden, rank), add("in_proj", Quantity(3) * rank, rank);
+  add("mlp_gate", rank, wide), add("mlp_up", rank, wide), add("mlp_down", wide, rank);
+  add("readout", rank, draft);
+  tree.modules.push_back(std::move(mends));
+}
+
+// Two narrow tables score a token by the one before it, alone, behind a gate that hidden states open, or behind a state that goes
+// along the block; a head tells how sure the draft is.
+Module scores_of_next(ConfigReader& rules, const Decoder& d, const Quantity& draft, const Quantity& rank) {
   Module scores{"markov_head", "score of a token after another", {}, {}, {}};
   scores.tensors = {parameter("markov_w1.weight", {d.vocabulary, rank}, Role::other, Part::output),
                     parameter("markov_w2.weight", {draft, rank}, Role::other, Part::output)};
-  tree.modules.push_back(std::move(scores));
-  if (draft.value() < d.vocabulary.value()) {
-    for (const char* map : {"t2d", "d2t"})
-      add_buffer(tree.modules[0], map, {(*map == 't' ? d.vocabulary : draft).value()});
-    tree.modules[0].tensors[1].shape[0] = draft.value();  // lm_head's
-  }
-  if (!options.having("enable_confidence_head").flag("enable_confidence_head", false)) return;
+  const std::string kind = rules.text("markov_head_type", "vanilla");
+  rules.require(kind == "vanilla" || kind == "gated" || kind == "rnn",
+                "markov_head_type is none of vanilla, gated and rnn");
+  if (kind == "vanilla") return scores;
+  const bool gated = kind == "gated";
+  add_linear(scores, {.name = gated ? "gate_proj" : "joint_proj",
+                      .in = gated ? d.hidden + rank : Quantity(2) * rank + d.hidden,
+                      .out = gated ? rank : Quantity(3) * rank,
+                      .role = Role::other,
+                      .part = Part::output,
+                      .bias = true});
+  return scores;
+}
+
+void describe_dspark(ConfigReader& outer, ModuleTree& tree) {
+  const ModelConfig flat = flat_draft(outer.config());
+  ConfigReader config(flat, tree.family);
+  config.require(flat.model_type() == "qwen3",
+                 "model_type is not qwen3: DSpark has been described over a Qwen3");
+  DraftOptions options(config);
+  const Decoder d = describe_dflash_layers(config, tree, options);
+  const Quantity draft = config.size("draft_vocab_size", d.vocabulary);
+  const bool nested = &flat.document() != &outer.config().document();
+  ConfigReader& ranks = options.having("markov_rank");
+  const std::uint64_t width = nested ? ranks.number("markov_rank", 256) : ranks.size("markov_rank").value();
+  const Quantity rank("markov_rank", width);
+  if (width > 0) tree.modules.push_back(scores_of_next(options.having("markov_head_type"), d, draft, rank));
+  if (!options.having("enable_confidence_head").flag("enable_confidence_head", nested)) return;
   const bool joined =
-      options.having("confidence_head_with_markov").flag("confidence_head_with_markov", false);
+      width > 0 && options.having("confidence_head_with_markov").flag("confidence_head_with_markov", nested);
   Module sure{"confidence_head", "how sure the draft is", {}, {}, {}};
   add_linear(sure, {.name = "proj",
                     .in = joined ? d.hidden + rank : d.hidden,
@@ -138,8 +229,11 @@ void describe_dspark(ConfigReader& config, ModuleTree& tree) {
 
 constexpr std::string_view kEagleArchitectures[] = {"LlamaForCausalLMEagle", "EagleLlamaForCausalLM"},
                            kEagleQwen2Architectures[] = {"Qwen2ForCausalLMEagle"},
-                           kDflashArchitectures[] = {"DFlashDraftModel"},
-                           kDsparkArchitectures[] = {"Qwen3DSparkModel", "DSparkDraftModel"};
+                           kDflashArchitectures[] = {"DFlashDraftModel", "DFlashSpeculator"},
+                           kDflash2Architectures[] = {"DFlash2DraftModel", "DFlash2Speculator"},
+                           kXpressArchitectures[] = {"XPressDraftModel", "XPressSpeculator"},
+                           kDsparkArchitectures[] = {"Qwen3DSparkModel", "Qwen3OmniDSparkModel",
+                                                     "DSparkDraftModel", "DSparkSpeculator"};
 
 }  // namespace
 
@@ -147,6 +241,8 @@ const Family kEagle = {"eagle", "EAGLE, EAGLE-2", kEagleArchitectures, {}, {}, d
 const Family kEagleQwen2 = {"eagle_qwen2",       "EAGLE, EAGLE-2 of Qwen2", kEagleQwen2Architectures, {}, {},
                             describe_eagle_qwen2};
 const Family kDflash = {"dflash", "DFlash", kDflashArchitectures, {}, {}, describe_dflash};
+const Family kDflash2 = {"dflash2", "DFlash 2", kDflash2Architectures, {}, {}, describe_dflash2};
+const Family kXpress = {"xpress", "XPress", kXpressArchitectures, {}, {}, describe_xpress};
 const Family kDspark = {"dspark_qwen3", "DSpark of Qwen3", kDsparkArchitectures, {}, {}, describe_dspark};
 
 }  // namespace assay::families

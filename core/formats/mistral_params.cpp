@@ -39,6 +39,8 @@ constexpr KeyPair kExperts[] = {{"num_experts", "n_routed_experts"},
                                 {"num_expert_groups", "n_group"},
                                 {"num_expert_groups_per_tok", "topk_group"},
                                 {"routed_scale", "routed_scaling_factor"}};
+constexpr KeyPair kDelay[] = {{"ada_rms_norm_t_cond", "ada_rms_norm_t_cond"},
+                              {"ada_rms_norm_t_cond_dim", "ada_rms_norm_t_cond_dim"}};
 constexpr KeyPair kPlainExperts[] = {{"num_experts", "num_local_experts"},
                                      {"num_experts_per_tok", "num_experts_per_tok"}};
 constexpr KeyPair kYarn[] = {{"factor", "factor"},
@@ -151,11 +153,8 @@ bool is_native(const ParsedJson& params) {
   const ParsedJson* experts = object_in(params, "moe");
   const bool plain =
       experts == nullptr || (experts->contains("num_experts") && !experts->contains("num_shared_experts"));
-  const ParsedJson* whisper = whisper_in(params);
-  const bool hears_as_it_goes = whisper != nullptr && (*whisper)["encoder_args"].contains("causal") &&
-                                (*whisper)["encoder_args"]["causal"] == true;
   return params.contains("hidden_dim") && params.contains("head_dim") && !params.contains("kv_lora_rank") &&
-         plain && !hears_as_it_goes && (type == params.end() || *type == "transformer");
+         plain && (type == params.end() || *type == "transformer");
 }
 
 }  // namespace
@@ -177,6 +176,7 @@ std::optional<ParsedJson> config_of_mistral_params(const ParsedJson& params) {
   } else {
     config["head_dim"] = params["head_dim"];
     if (experts != nullptr) copy(*experts, kPlainExperts, config);
+    copy(params, kDelay, config);
     take_windows(params, config);
   }
   config["rope_parameters"] = rope_of(params, latent);

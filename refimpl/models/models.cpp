@@ -45,16 +45,16 @@ const std::vector<const ModelRule*>& every_rule() {
 }  // namespace
 
 const ModelRule& rule_for(const ModuleTree& tree, const ModelConfig& config) {
-  std::string known;
+  std::size_t families = 0;
   for (const ModelRule* rule : every_rule()) {
-    for (const std::string_view family : rule->families) {
-      if (family == tree.family) return *rule;
-      known += fmt::format("{}{}", known.empty() ? "" : ", ", family);
-    }
+    if (std::find(rule->families.begin(), rule->families.end(), tree.family) != rule->families.end())
+      return *rule;
+    families += rule->families.size();
   }
   throw Error::input(fmt::format("{} has no forward rule here", tree.title))
       .in(config.source())
-      .remedy(fmt::format("families that can be run: {}", known));
+      .remedy(
+          fmt::format("it can be counted, verified and converted; {} other families can be run", families));
 }
 
 std::span<const ModelRule* const> all_model_rules() {

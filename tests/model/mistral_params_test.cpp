@@ -123,6 +123,33 @@ constexpr const char* kVoxtralParams =
     "hidden_dim": 5120, "n_heads": 20, "vocab_size": 51866, "max_source_positions": 1500},
     "downsample_args": {"downsample_factor": 4}}}})";
 
+// Voxtral-Mini-4B-Realtime-2602's sizes, of which transformers' class makes 4,429,679,360 parameters.
+constexpr const char* kStreamingParams =
+    R"({"dim": 3072, "n_layers": 26, "head_dim": 128, "hidden_dim": 9216, "n_heads": 32, "n_kv_heads": 8,
+  "use_biases": false, "causal": true, "rope_theta": 1000000.0, "norm_eps": 1e-05, "vocab_size": 131072,
+  "tied_embeddings": true, "sliding_window": 8192, "ada_rms_norm_t_cond": true, "ada_rms_norm_t_cond_dim": 32,
+  "multimodal": {"whisper_model_args": {"encoder_args": {"audio_encoding_args": {"sampling_rate": 16000,
+    "num_mel_bins": 128, "hop_length": 160, "window_size": 400}, "dim": 1280, "n_layers": 32, "head_dim": 64,
+    "hidden_dim": 5120, "n_heads": 32, "n_kv_heads": 32, "causal": true, "sliding_window": 750, "pos_embed": "rope"},
+    "downsample_args": {"downsample_factor": 4}}}})";
+
+TEST(MistralParams, SoundMayComeAsItIsSpoken) {
+  test::TempDir place;
+  const ModuleTree tree = describe(written_as(place, kStreamingParams));
+  EXPECT_EQ(count(tree).total + count(tree).towers, 4'429'679'360u);
+  const TensorLookup stored(tree);
+  const std::string sound = "mm_streams_embeddings.embedding_module.";
+  EXPECT_TRUE(stored.find(sound + "tok_embeddings.weight"));
+  EXPECT_TRUE(stored.find(sound + "whisper_encoder.conv_layers.1.conv.bias"));
+  EXPECT_TRUE(stored.find(sound + "whisper_encoder.transformer.layers.31.feed_forward.w3.weight"));
+  EXPECT_TRUE(stored.find(sound + "whisper_encoder.transformer.layers.0.feed_forward.w2.bias"));
+  EXPECT_FALSE(stored.find(sound + "whisper_encoder.transformer.layers.0.attention.wk.bias"));
+  EXPECT_FALSE(stored.find(sound + "whisper_encoder.transformer.norm.bias"));
+  EXPECT_TRUE(stored.find(sound + "audio_language_projection.2.weight"));
+  EXPECT_TRUE(stored.find("layers.25.ada_rms_norm_t_cond.2.weight"));
+  EXPECT_FALSE(stored.find("output.weight"));
+}
+
 TEST(MistralParams, DescribeWhatTheHubHasUnderOtherNames) {
   test::TempDir place;
   EXPECT_EQ(count(describe(written_as(place, kParamsOf7B))).total, 7'248'023'552u);

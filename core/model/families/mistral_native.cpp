@@ -1,5 +1,5 @@
 // Mistral's models as its own files have them, params.json and consolidated.safetensors (core/formats/mistral_params.h): Mistral 7B to
-// Large 2, Nemo, Codestral, Devstral, Magistral, Ministral 3, Mixtral, Pixtral, Voxtral. Elements 2i and 2i + 1 of a head
+// Large 2, Nemo, Codestral, Devstral, Magistral, Ministral 3, Mixtral, Pixtral, Voxtral, Voxtral Realtime. Elements 2i and 2i + 1 of a head
 // rotate together, as in the first Llama. Sources: mistral-inference 1.6 (transformer.py, moe.py, vision_encoder.py);
 // vLLM 0.33 (transformers_utils/configs/mistral.py, models/voxtral.py) for sound, windows and the temperature.
 #include "core/model/families/mistral_native.h"
@@ -55,13 +55,11 @@ void add_mistral_native_vision(ConfigReader& config, ModuleTree& tree, const Qua
 
 namespace {
 
-// Whisper's encoder without its table of places, which are sines; `downsample_factor` of its outputs become one token.
-void add_mistral_sound(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden) {
-  TowerConfig audio(config, tree, "audio_config");
-  if (!audio) return;
-  const Quantity width = audio->size("dim"), wide = audio->size("hidden_dim"),
-                 bins = audio->size("num_mel_bins"), joined = audio->size("downsample_factor");
-  Module tower{"mm_whisper_embeddings.whisper_encoder", "encoder of sound (Whisper)", {}, {}, {}};
+// Whisper's, without its table of places, which are sines.
+Module whisper_encoder(ConfigReader& audio, const std::string& path) {
+  const Quantity width = audio.size("dim"), wide = audio.size("hidden_dim"),
+                 bins = audio.size("num_mel_bins");
+  Module tower{path, "encoder of sound (Whisper)", {}, {}, {}};
   Tower(tower, Part::audio)
       .tensor("conv_layers.0.weight", {width, bins, 3})
       .tensor("conv_layers.0.bias", {width})
@@ -69,7 +67,7 @@ void add_mistral_sound(ConfigReader& config, ModuleTree& tree, const Quantity& t
       .tensor("conv_layers.1.bias", {width})
       .norm("transformer.norm", width, true);
   Module blocks =
-      layers("transformer.layers.{layer}", "blocks", all_layers(read_layers(*audio, "n_layers", 0)));
+      layers("transformer.layers.{layer}", "blocks", all_layers(read_layers(audio, "n_layers", 0)));
   Tower(blocks, Part::audio)
       .norm("attention_norm", width, true)
       .matrix("attention.wq", width, width, true)
@@ -80,12 +78,65 @@ void add_mistral_sound(ConfigReader& config, ModuleTree& tree, const Quantity& t
       .matrix("feed_forward.w1", width, wide, true)
       .matrix("feed_forward.w2", wide, width, true);
   tower.children = {std::move(blocks)};
-  tree.towers.push_back(std::move(tower));
-  Module projector{"mm_whisper_embeddings.audio_language_projection", "projector", {}, {}, {}};
+  return tower;
+}
+
+// The encoder that hears as it goes: a Mistral's blocks with the biases of Whisper's, under convolutions that look back alone.
+Module streaming_encoder(ConfigReader& audio, const std::string& path) {
+  const Quantity width = audio.size("dim"), wide = audio.size("hidden_dim"),
+                 bins = audio.size("num_mel_bins"), heads = audio.size("n_heads") * audio.size("head_dim");
+  Module tower{path, "encoder of sound, as it comes", {}, {}, {}};
+  Tower(tower, Part::audio)
+      .tensor("conv_layers.0.conv.weight", {width, bins, 3})
+      .tensor("conv_layers.0.conv.bias", {width})
+      .tensor("conv_layers.1.conv.weight", {width, width, 3})
+      .tensor("conv_layers.1.conv.bias", {width})
+      .norm("transformer.norm", width, false);
+  Module blocks =
+      layers("transformer.layers.{layer}", "blocks", all_layers(read_layers(audio, "n_layers", 0)));
+  Tower(blocks, Part::audio)
+      .norm("attention_norm", width, false)
+      .matrix("attention.wq", width, heads, true)
+      .matrix("attention.wk", width, heads, false)
+      .matrix("attention.wv", width, heads, true)
+      .matrix("attention.wo", heads, width, true)
+      .norm("ffn_norm", width, false)
+      .matrix("feed_forward.w1", width, wide, false)
+      .matrix("feed_forward.w3", width, wide, false)
+      .matrix("feed_forward.w2", wide, width, true);
+  tower.children = {std::move(blocks)};
+  return tower;
+}
+
+// What hears, and the table of tokens beside it.
+std::string path_of_sound(ConfigReader& audio) {
+  return audio.flag("causal", false) ? "mm_streams_embeddings.embedding_module" : "mm_whisper_embeddings";
+}
+
+// `downsample_factor` of the encoder's outputs become one token.
+void add_mistral_sound(ConfigReader& config, ModuleTree& tree, const Quantity& text_hidden) {
+  TowerConfig audio(config, tree, "audio_config");
+  if (!audio) return;
+  const std::string path = path_of_sound(*audio);
+  const Quantity width = audio->size("dim"), joined = audio->size("downsample_factor");
+  const auto encoder = audio->flag("causal", false) ? streaming_encoder : whisper_encoder;
+  tree.towers.push_back(encoder(*audio, path + ".whisper_encoder"));
+  Module projector{path + ".audio_language_projection", "projector", {}, {}, {}};
   Tower(projector, Part::projector)
       .matrix("0", joined * width, text_hidden, false)
       .matrix("2", text_hidden, text_hidden, false);
   tree.towers.push_back(std::move(projector));
+}
+
+// What tells an MLP how late it may answer (Voxtral Realtime).
+void add_delay(ConfigReader& config, Module& layer, const Quantity& hidden) {
+  if (!config.flag("ada_rms_norm_t_cond", false)) return;
+  const Quantity rank = config.size("ada_rms_norm_t_cond_dim");
+  Linear down{"ada_rms_norm_t_cond.0", hidden, rank, Role::residual_mix, Part::norm};
+  Linear up{"ada_rms_norm_t_cond.2", rank, hidden, Role::residual_mix, Part::norm};
+  down.quantizable = up.quantizable = false;
+  add_linear(layer, down);
+  add_linear(layer, up);
 }
 
 HeadAttention own_attention(const Decoder& d) {
@@ -121,9 +172,13 @@ void describe_mistral_native(ConfigReader& config, ModuleTree& tree) {
   const HeadAttention a = own_attention(d);
   Module layer = layers("layers.{layer}", "layers", all_layers(d.layers));
   add_mistral_norms(layer, d.hidden);
+  add_delay(config, layer, d.hidden);
   layer.children = {attention(a), feed_forward(config, tree, d)};
   Frame frame = kMistralFrame;
-  if (config.config().section("audio_config")) frame.embedding = "mm_whisper_embeddings.tok_embeddings";
+  if (const auto audio = config.config().section("audio_config")) {
+    ConfigReader sound(*audio, "audio_config");
+    frame.embedding = path_of_sound(sound) + ".tok_embeddings";
+  }
   add_frame(tree, d, {layer}, frame);
   const auto window = config.optional_number("sliding_window");
   add_geometry(tree, a, d.layers,
@@ -139,6 +194,8 @@ Hyperparameters forward_mistral_native(ConfigReader& config, const ModuleTree& t
   config.require(rope != nullptr && rope->contains("rope_theta"),
                  "rope_theta is not there, of which Mistral's code has had two defaults");
   config.require(config.has("rms_norm_eps"), "norm_eps is not there, which has no default");
+  config.require(!config.flag("ada_rms_norm_t_cond", false),
+                 "ada_rms_norm_t_cond is true: what a delay does to a layer is not computed here");
   Hyperparameters h = read_forward(config, tree, {.rope = {.context = 128000}, .interleaved = true});
   h.routing.renormalize = true;
   const auto number = [&](const char* key) {

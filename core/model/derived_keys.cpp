@@ -51,7 +51,7 @@ std::optional<ToldCount> told_experts_per_token(const ModelConfig& config, std::
         "num_selected_experts", "experts_per_token", "top_k_experts", "n_activated_experts",
         "num_activated_experts", "num_active_experts", "num_local_experts_per_tok", "n_expert_used",
         "router_top_k", "router_topk", "ffn_config.moe_top_k", "topk", "top_k"}) {
-    const auto told = told_count(config, {key});
+    auto told = told_count(config, {key});
     if (told && told->count > 0 && told->count <= experts) return told;
   }
   return std::nullopt;

@@ -13,13 +13,13 @@ namespace {
 
 constexpr char kNumber = '\xFF';  // in a stem; in no text that is UTF-8
 
-bool is_digit(char c) {
+bool begins_number(char c) {
   return c >= '0' && c <= '9';
 }
 
 // All of `text`, as it would be written: "7", not "07".
 std::optional<std::uint32_t> number_in(std::string_view text) {
-  if (text.empty() || !is_digit(text.front()) || (text.front() == '0' && text.size() > 1))
+  if (text.empty() || !begins_number(text.front()) || (text.front() == '0' && text.size() > 1))
     return std::nullopt;
   std::uint32_t value = 0;
   const char* const end = text.data() + text.size();
@@ -54,7 +54,7 @@ void NumberedNames::split(std::string_view name, Parts& parts) {
     const void* const dot = std::memchr(name.data() + begin, '.', name.size() - begin);
     const std::size_t end =
         dot == nullptr ? name.size() : static_cast<std::size_t>(static_cast<const char*>(dot) - name.data());
-    if (is_digit(name[begin]) || name[begin] == '[') {
+    if (begins_number(name[begin]) || name[begin] == '[') {
       if (const auto range = range_in(name.substr(begin, end - begin))) {
         above = last.range.begin == last.range.end ? last : Found{};
         last = {begin, end, *range};

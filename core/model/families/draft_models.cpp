@@ -15,7 +15,7 @@ namespace {
 
 using namespace blocks;
 
-enum class Layers { llama, qwen3, deepseek };
+enum class DraftLayers { llama, qwen3, deepseek };
 
 // How the target's hidden states enter.
 struct Entrance {
@@ -74,17 +74,18 @@ void widen_input(Module& attend) {
   for (Module& part : attend.children) widen_input(part);
 }
 
-HeadAttention heads_of(ConfigReader& config, const Decoder& d, Layers kind) {
+HeadAttention heads_of(ConfigReader& config, const Decoder& d, DraftLayers kind) {
   HeadAttention a = d.attention();
   a.qkv_bias = a.output_bias = config.flag("attention_bias", false);
-  if (kind == Layers::qwen3) a.qk_norm = QkNorm::per_head;
+  if (kind == DraftLayers::qwen3) a.qk_norm = QkNorm::per_head;
   return a;
 }
 
-void describe_layers(ConfigReader& config, ModuleTree& tree, const Decoder& d, Layers kind, bool one_path) {
+void describe_layers(ConfigReader& config, ModuleTree& tree, const Decoder& d, DraftLayers kind,
+                     bool one_path) {
   std::optional<LatentAttention> latent;
   std::optional<HeadAttention> heads;
-  if (kind == Layers::deepseek)
+  if (kind == DraftLayers::deepseek)
     latent = read_latent_attention(config, d, {});
   else
     heads = heads_of(config, d, kind);
@@ -106,13 +107,13 @@ void describe_layers(ConfigReader& config, ModuleTree& tree, const Decoder& d, L
   tree.attention.push_back(latent ? geometry(*latent, all) : geometry(*heads, all));
 }
 
-void describe_draft(ConfigReader& outer, ModuleTree& tree, Layers kind) {
+void describe_draft(ConfigReader& outer, ModuleTree& tree, DraftLayers kind) {
   const ModelConfig flat = flat_draft(outer.config());
   ConfigReader config(flat, tree.family);
   const std::string& architecture = flat.architecture();
   const bool nested = &flat.document() != &outer.config().document();
-  if (nested && flat.model_type() == "qwen3") kind = Layers::qwen3;
-  config.require(!nested || kind != Layers::llama || flat.model_type() == "llama",
+  if (nested && flat.model_type() == "qwen3") kind = DraftLayers::qwen3;
+  config.require(!nested || kind != DraftLayers::llama || flat.model_type() == "llama",
                  "transformer_layer_config.model_type is neither llama nor qwen3");
   for (const char* key : {"vocab_size", "hidden_size", "intermediate_size", "num_attention_heads"})
     config.size(key);
@@ -128,13 +129,13 @@ void describe_draft(ConfigReader& outer, ModuleTree& tree, Layers kind) {
 }
 
 void describe_eagle3(ConfigReader& config, ModuleTree& tree) {
-  describe_draft(config, tree, Layers::llama);
+  describe_draft(config, tree, DraftLayers::llama);
 }
 void describe_eagle3_qwen3(ConfigReader& config, ModuleTree& tree) {
-  describe_draft(config, tree, Layers::qwen3);
+  describe_draft(config, tree, DraftLayers::qwen3);
 }
 void describe_eagle3_deepseek(ConfigReader& config, ModuleTree& tree) {
-  describe_draft(config, tree, Layers::deepseek);
+  describe_draft(config, tree, DraftLayers::deepseek);
 }
 
 constexpr std::string_view kEagle3OfLlama[] = {"LlamaForCausalLMEagle3", "Eagle3LlamaForCausalLM",

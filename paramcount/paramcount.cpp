@@ -81,7 +81,9 @@ Model load_model(const fs::path& path, int jobs) {
   if (wants_checkpoint(path)) checkpoint = open_checkpoint(path, jobs);
   const bool weights = checkpoint && !checkpoint->tensors.empty();
   const bool absent = weights && checkpoint->config.empty() && !checkpoint->gguf;
+  const bool nameless = weights && !checkpoint->gguf && names_no_architecture(*checkpoint);
   ModelConfig config = absent       ? absent_config(*checkpoint)
+                       : nameless   ? nameless_config(*checkpoint)
                        : checkpoint ? read_config(*checkpoint)
                                     : read_config(path);
   const bool derived = weights && !is_described(config);

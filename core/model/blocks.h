@@ -214,12 +214,12 @@ std::vector<std::uint64_t> layers_after(const Quantity& count, std::uint64_t ext
 // Reads experts and experts a token, which must not exceed them, into the tree.
 Experts read_experts(ConfigReader& config, ModuleTree& tree, std::string_view count_keys, std::uint64_t count,
                      std::string_view active_keys, std::uint64_t active);
-// A list with an entry for each layer; longer ones (with the layers of MTP behind) are taken as they are, where
-// `longer` allows it. nullopt: the config has none.
+// A list with an entry for each layer. What a longer one has behind (of MTP, or of layers that were cut off) is left out,
+// but where `whole` asks for it. nullopt: the config has none.
 std::optional<std::vector<std::string>> layer_texts(ConfigReader& config, std::string_view key,
-                                                    const Quantity& layers, bool longer = false);
+                                                    const Quantity& layers, bool whole = false);
 std::optional<std::vector<std::uint64_t>> layer_numbers(ConfigReader& config, std::string_view key,
-                                                        const Quantity& layers, bool longer = false);
+                                                        const Quantity& layers, bool whole = false);
 // Which layers look at a window only, by layer_types where the config has it, else by `otherwise`.
 std::vector<std::uint64_t> windowed_layers(ConfigReader& config, const Quantity& layers,
                                            const std::function<bool(std::uint64_t)>& otherwise);

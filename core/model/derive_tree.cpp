@@ -10,6 +10,8 @@
 
 #include "core/model/derived_keys.h"
 #include "core/model/derived_roles.h"
+#include "core/model/nested_config.h"
+#include "core/model/quantized_layers.h"
 #include "core/model/stored_form.h"
 #include "core/model/stored_names.h"
 #include "core/system/error.h"
@@ -133,8 +135,13 @@ std::optional<std::uint64_t> count_in(const ModelConfig& config, std::initialize
 
 class Deriver {
  public:
-  Deriver(const StoredTensors& stored, const ModelConfig& config)
-      : names_(cut_names(stored)), config_(config), sizes_(config), told_experts_(told_experts(config)) {}
+  Deriver(const StoredTensors& stored, const ModelConfig& config, bool gguf)
+      : names_(cut_names(stored)),
+        config_(config),
+        gguf_(gguf),
+        sizes_(config),
+        told_experts_(told_experts(config)),
+        told_vocabulary_(count_in(config, {"vocab_size", "n_vocab", "vocabulary_size"})) {}
 
   ModuleTree run() {
     tree_.family = "derived";
@@ -227,13 +234,26 @@ class Deriver {
     spec.elements = 1;
     for (const std::uint64_t size : spec.shape) spec.elements = spec.elements * sizes_.of(size);
     const bool stack = is_stack(name) || is_stack_of_vectors(name);
-    const DerivedRole derived =
-        derive_role(spec.name, spec.shape.size(), name.layer.has_value(), name.expert || stack);
+    DerivedRole derived =
+        derive_role(spec.name, spec.shape.size(), name.layer.has_value(), name.expert || stack, gguf_);
+    if (is_table_of_tokens(name, derived)) {
+      const bool head =
+          spec.name.find("out") != std::string::npos || spec.name.find("head") != std::string::npos;
+      derived.role = head ? Role::output_head : Role::token_embedding;
+      derived.part = head ? Part::output : Part::embedding;
+    }
     spec.role = derived.role, spec.part = derived.part, spec.bias = derived.bias;
     spec.quantizable = derived.linear || is_stack(name);
     if (is_buffer(name)) spec.storage = Storage::buffer;
     if (stack) spec.stacked = spec.shape[0], spec.stacked_active = active_of(spec.shape[0]);
     return spec;
+  }
+
+  // Whatever it is called: outside all layers as many rows as the config has tokens.
+  bool is_table_of_tokens(const CutName& name, const DerivedRole& derived) const {
+    const auto& shape = name.tensor->shape;
+    return !name.layer && derived.role == Role::other && !is_tower(derived.part) && shape.size() == 2 &&
+           told_vocabulary_ && *told_vocabulary_ > 1 && shape[0] == *told_vocabulary_;
   }
 
   static bool is_tower(Part part) {
@@ -466,8 +486,10 @@ class Deriver {
 
   std::vector<CutName> names_;
   const ModelConfig& config_;
+  const bool gguf_;
   NamedSizes sizes_;
   const std::optional<ToldCount> told_experts_;
+  const std::optional<std::uint64_t> told_vocabulary_;
   ModuleTree tree_;
   bool has_head_ = false;
 };
@@ -478,9 +500,28 @@ ModelConfig absent_config(const Checkpoint& checkpoint) {
   return ModelConfig::from_json(ParsedJson{{"model_type", "unknown"}}, checkpoint.root);
 }
 
+bool names_no_architecture(const Checkpoint& checkpoint) {
+  if (checkpoint.config.empty()) return false;
+  const ParsedJson document = read_config_json(checkpoint.config);
+  const auto names_one = [](const ParsedJson& object) {
+    return object.contains("architectures") || object.contains("model_type");
+  };
+  if (!document.is_object() || names_one(document)) return false;
+  const auto nests = language_model_nests(document);
+  return std::none_of(nests.begin(), nests.end(), [&](const ParsedJson* nest) { return names_one(*nest); });
+}
+
+ModelConfig nameless_config(const Checkpoint& checkpoint) {
+  ParsedJson document = read_config_json(checkpoint.config);
+  const auto of_diffusers = document.find("_class_name");
+  const bool named = of_diffusers != document.end() && of_diffusers->is_string();
+  document["model_type"] = named ? *of_diffusers : ParsedJson("unknown");
+  return ModelConfig::from_json(std::move(document), checkpoint.config);
+}
+
 ModuleTree derive_tree(const Checkpoint& checkpoint, const ModelConfig& config) {
   const StoredTensors stored = find_stored(checkpoint, config.quantization());
-  return Deriver(stored, config).run();
+  return Deriver(stored, config, checkpoint.gguf.has_value()).run();
 }
 
 }  // namespace assay

@@ -20,7 +20,12 @@ bool is_described(const ModelConfig& config);
 // What stands in for the config of a checkpoint that has none.
 ModelConfig absent_config(const Checkpoint& checkpoint);
 
-// `config`: whose architecture is unknown, or absent_config(). Throws Error::input where a weight's storage cannot be
+// A config.json with neither architectures nor model_type, as diffusers writes it; and that config under the name that it
+// has otherwise. Its sizes still name dimensions.
+bool names_no_architecture(const Checkpoint& checkpoint);
+ModelConfig nameless_config(const Checkpoint& checkpoint);
+
+// `config`: whose architecture is unknown, or absent_config(), or nameless_config(). Throws Error::input where a weight's storage cannot be
 // told.
 ModuleTree derive_tree(const Checkpoint& checkpoint, const ModelConfig& config);
 

@@ -109,8 +109,9 @@ constexpr std::string_view kProjectorWords[] = {"connector", "aligner", "resampl
                                                 "perceiver", "mlp1",    "patch_merger"};
 constexpr std::string_view kTables[] = {"embed", "embd", "wte", "wpe", "token_types"};
 constexpr std::string_view kPositions[] = {"wpe", "pos", "token_types"};
-constexpr std::string_view kHeads[] = {"lm_head", "embed_out", "output_head"};
+constexpr std::string_view kHeads[] = {"lm_head", "embed_out", "output_head", "unembed"};
 constexpr std::string_view kNorms[] = {"norm", "ln_", "layer_scale"};
+constexpr std::string_view kNormVectors[] = {"scale", "gamma"};  // as JAX and others before torch call them
 constexpr std::string_view kAttention[] = {"attn", "attention", "mamba",     "ssm",
                                            "conv", "mixer",     "recurrent", "rwkv"};
 constexpr std::string_view kShared[] = {"shared_expert", "shared_mlp", "_shexp"};
@@ -121,9 +122,17 @@ constexpr std::string_view kGgufExperts[] = {"_exps", "_chexps", "_shexp"};
 // How a GGUF begins the names of towers.
 constexpr std::string_view kGgufVision = "v.", kGgufAudio = "a.", kGgufProjector = "mm.";
 
+bool is_norm(std::string_view own, std::size_t dimensions) {
+  const bool vector =
+      std::find(std::begin(kNormVectors), std::end(kNormVectors), own) != std::end(kNormVectors);
+  return holds(own, kNorms) || (dimensions == 1 && (vector || own.starts_with("ln")));
+}
+
 }  // namespace
 
-DerivedRole derive_role(std::string_view name, std::size_t dimensions, bool in_layer, bool of_expert) {
+DerivedRole derive_role(std::string_view name, std::size_t dimensions, bool in_layer, bool of_expert,
+                        bool gguf) {
+  const auto begins = [&](std::string_view start) { return gguf && name.starts_with(start); };
   DerivedRole derived;
   std::string_view module = name;
   for (const std::string_view ending : {".weight", ".bias"}) {
@@ -141,20 +150,20 @@ DerivedRole derive_role(std::string_view name, std::size_t dimensions, bool in_l
   };
   // Within a layer of text a connector, or a second MLP, is its own; of the stack before it the names tell.
   const std::string_view stack = in_layer ? name.substr(0, name.find("{layer}")) : module;
-  if (holds(name, kProjectors) || name.starts_with(kGgufProjector) || has_word(stack, kProjectorWords))
+  if (holds(name, kProjectors) || begins(kGgufProjector) || has_word(stack, kProjectorWords))
     return is(Part::projector, Role::tower);
   if (has_word(stack, kAudioWords)) return is(Part::audio, Role::tower);  // a talker may see
-  if (holds(name, kVision) || name.starts_with("vit.") || name.starts_with(kGgufVision) ||
+  if (holds(name, kVision) || name.starts_with("vit.") || begins(kGgufVision) ||
       has_word(stack, kVisionWords))
     return is(Part::vision, Role::tower);
-  if (holds(name, kAudio) || name.starts_with(kGgufAudio)) return is(Part::audio, Role::tower);
+  if (holds(name, kAudio) || begins(kGgufAudio)) return is(Part::audio, Role::tower);
   if (!in_layer && (holds(name, kHeads) || module == "output")) return is(Part::output, Role::output_head);
-  if (!in_layer && holds(own, kNorms)) return is(Part::norm, Role::final_norm);
+  if (!in_layer && is_norm(own, dimensions)) return is(Part::norm, Role::final_norm);
   if (!in_layer && holds(name, kTables)) {
     const bool positions = holds(name, kPositions);
     return is(Part::embedding, positions ? Role::position_embedding : Role::token_embedding);
   }
-  if (holds(own, kNorms)) return is(Part::norm, in_layer ? Role::input_norm : Role::final_norm);
+  if (is_norm(own, dimensions)) return is(Part::norm, in_layer ? Role::input_norm : Role::final_norm);
   const bool shared = holds(name, kShared);
   if (!of_expert && !shared && holds(name, kRouters)) return is(Part::router, Role::router);
   const Part mlp = of_expert ? Part::routed_expert : shared ? Part::shared_expert : Part::dense_mlp;

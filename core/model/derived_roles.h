@@ -13,7 +13,8 @@ struct DerivedRole {
   bool bias = false;
   bool linear = false;  // a matrix that quantized releases would quantize
 };
-// `name` as the tree has it, with its placeholders; `dimensions`: of its shape.
-DerivedRole derive_role(std::string_view name, std::size_t dimensions, bool in_layer, bool of_expert);
+// `name` as the tree has it, with its placeholders; `dimensions`: of its shape; `gguf`: llama.cpp named it.
+DerivedRole derive_role(std::string_view name, std::size_t dimensions, bool in_layer, bool of_expert,
+                        bool gguf = false);
 
 }  // namespace assay

@@ -262,6 +262,8 @@ QuantizationConfig parse_quantization(const ParsedJson& object, const std::files
     if (apart != nullptr && apart->is_object())
       append_modules_by_pattern(*apart, source, key == "dynamic", config);
   }
+  // Its groups and what it leaves out ("*.attn.*", which stays in blocks) are said of the mixture alone.
+  if (mixed_over_blocks(config)) config.groups.clear(), config.ignored.clear();
   return config;
 }
 

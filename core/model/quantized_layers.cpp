@@ -150,4 +150,8 @@ std::vector<Group> parse_quantized_layers(const ParsedJson& object, const std::f
   return events.groups();
 }
 
+bool mixed_over_blocks(const QuantizationConfig& config) {
+  return config.method == "fp8" && config.block_rows && config.block_columns && !config.layers.empty();
+}
+
 }  // namespace assay

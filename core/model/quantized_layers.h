@@ -22,4 +22,8 @@ ParsedJson read_config_json(const std::filesystem::path& path);
 std::vector<QuantizationConfig::Group> parse_quantized_layers(const ParsedJson& text,
                                                               const std::filesystem::path& source);
 
+// ModelOpt's mixture over a release in blocks of FP8 (nvidia's DeepSeek-V4: experts NVFP4): what `layers` do not name is
+// as it was.
+bool mixed_over_blocks(const QuantizationConfig& config);
+
 }  // namespace assay

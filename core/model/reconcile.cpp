@@ -10,6 +10,7 @@
 
 #include "core/model/adapter_faults.h"
 #include "core/model/derived_faults.h"
+#include "core/model/fused_faults.h"
 #include "core/model/plain_ones.h"
 #include "core/model/reconcile_gguf.h"
 #include "core/model/reconcile_layers.h"
@@ -79,7 +80,9 @@ class Reconciler {
     for (const ScaleSeen& scale : scales_) check_grid(scale);
     check_scales_present();
     find_absent_shards();
+    find_layers_for_prediction();
     find_missing();
+    tell_names_apart();
     take_stored_faults();
     check_plain_ones();
     check_quantization_config();
@@ -145,7 +148,7 @@ class Reconciler {
       return;
     }
     quantized_ = true;
-    if (!spec.quantizable) {
+    if (!spec.quantizable && !tree_.derived) {
       findings_.add({Severity::warning,
                      "model.tensor_type",
                      fmt::format("is {}, though releases of this family keep {} in full precision",
@@ -218,15 +221,48 @@ class Reconciler {
     if (other_tower) return add(result_.elsewhere, tensor, elements);
     add(result_.extra, tensor, elements);
     if (result_.extra_names.size() < kNamesKept) result_.extra_names.push_back(tensor.name);
-    if (layers_.take_beyond(tensor.name)) return;
-    findings_.add(
-        {Severity::warning,
-         "model.tensor_extra",
-         fmt::format("{} {} belongs to nothing in the config", name(tensor.type), shape_text(tensor.shape)),
-         file_of(tensor),
-         tensor.name,
-         {},
-         {}});
+    if (!layers_.take_beyond(tensor.name)) unknown_.push_back(&tensor);
+  }
+
+  // The layers that a config counts too few lie where it promises those for prediction.
+  void find_layers_for_prediction() {
+    std::map<std::uint64_t, std::uint64_t> tensors;  // of each layer
+    std::set<std::uint64_t> predicting;
+    bool tells = false;
+    for (const auto& [spec, state] : specs_) {
+      if (!state.mtp) continue;
+      constexpr std::string_view kLayer = "{layer}";
+      const auto at = spec->name.find(kLayer);
+      const bool only_there = at != std::string::npos && spec->storage == Storage::own &&
+                              is_of_prediction(std::string_view(spec->name).substr(at + kLayer.size()));
+      tells = tells || only_there;
+      for (const std::uint64_t copy : state.seen) {
+        ++tensors[copy >> 32];
+        if (only_there) predicting.insert(copy >> 32);
+      }
+    }
+    if (!tells || !predicting.empty()) return;
+    for (const auto& [layer, count] : tensors)
+      if (layer >= tree_.layers) layers_.take_promised(layer, count);
+    promised_is_main_ = !tensors.empty();
+  }
+
+  // What neither a layer too many nor several tensors in one explain is told one by one.
+  void tell_names_apart() {
+    if (auto fused = fused_.finding()) findings_.add(std::move(*fused));
+    for (const CheckpointTensor* tensor : unknown_) {
+      if (fused_.explain(tensor->name)) continue;
+      findings_.add({Severity::warning,
+                     "model.tensor_extra",
+                     fmt::format("{} {} belongs to nothing in the config", name(tensor->type),
+                                 shape_text(tensor->shape)),
+                     file_of(*tensor),
+                     tensor->name,
+                     {},
+                     {}});
+    }
+    for (const auto& [name, spec] : perhaps_fused_)
+      if (!fused_.explain(name)) tell_missing(name, *spec);
   }
 
   void check_scales_present() {
@@ -286,6 +322,10 @@ class Reconciler {
   }
 
   void find_missing() {
+    std::erase_if(unknown_,
+                  [&](const CheckpointTensor* tensor) { return layers_.take_beside(tensor->name); });
+    for (const CheckpointTensor* tensor : unknown_)
+      fused_.take_unknown(tensor->name, element_count(tensor->shape).value_or(0));
     std::unordered_set<const TensorSpec*> incomplete;
     std::unordered_set<std::uint64_t> layers_here;
     for (auto& [spec, state] : specs_) {
@@ -319,6 +359,13 @@ class Reconciler {
     ++result_.missing_tensors;
     if (result_.missing.size() < kNamesKept) result_.missing.push_back(name);
     if (layer != nullptr) return layers_.take_absent(*layer);
+    if (fused_.take_missing(name, spec.elements.value()))
+      perhaps_fused_.emplace_back(name, &spec);
+    else
+      tell_missing(name, spec);
+  }
+
+  void tell_missing(const std::string& name, const TensorSpec& spec) {
     findings_.add({Severity::error,
                    "model.tensor_missing",
                    fmt::format("is missing: {} of the {}", shape_text(spec.shape), title(spec.part)),
@@ -393,7 +440,8 @@ class Reconciler {
            "delete quantization_config from config.json"});
     }
     const bool told_elsewhere = fs::exists(checkpoint_.root / "hf_quant_config.json");
-    if (!quantization && quantized_ && !told_elsewhere) {
+    const bool could_tell = !checkpoint_.config.empty();
+    if (!quantization && quantized_ && could_tell && !told_elsewhere) {
       findings_.add({Severity::error,
                      "model.quantization_undeclared",
                      "tensors are quantized, but config.json has no quantization_config: loaders will read "
@@ -407,7 +455,7 @@ class Reconciler {
 
   // A language model saved alone keeps the whole config often enough.
   bool towers_absent() const { return !tree_.towers.empty() && result_.towers.tensors == 0; }
-  bool mtp_absent() const { return !tree_.mtp.empty() && result_.mtp.tensors == 0; }
+  bool mtp_absent() const { return !tree_.mtp.empty() && (result_.mtp.tensors == 0 || promised_is_main_); }
 
   PredictionClaim prediction_claim() const {
     PredictionClaim claim = {.key = prediction_key(config_)};
@@ -417,7 +465,7 @@ class Reconciler {
   }
 
   void check_mtp() {
-    if (!mtp_absent() || !result_.complete()) return;
+    if (!mtp_absent() || !result_.complete() || layers_.is_prediction_behind()) return;
     findings_.add(prediction_absent(config_));
   }
 
@@ -470,6 +518,10 @@ class Reconciler {
   TensorLookup lookup_;
   LayerFaults layers_{{.layers = tree_.layers, .prediction = prediction_claim()},
                       [this](const std::string& name) { return lookup_.find(name).has_value(); }};
+  FusedFaults fused_;
+  std::vector<const CheckpointTensor*> unknown_;  // whose names the config's model has not
+  std::vector<std::pair<std::string, const TensorSpec*>> perhaps_fused_;
+  bool promised_is_main_ = false;  // what lies where layers for prediction are promised are others
   Reconciliation result_;
   FindingCollector findings_;
   std::unordered_map<const TensorSpec*, SpecState> specs_;

@@ -21,31 +21,57 @@ std::string ranges(const std::set<std::uint64_t>& layers) {
   return text;
 }
 
-bool LayerFaults::take_beyond(std::string_view name) {
+namespace {
+
+// "model.layers.", 7 and ".mlp.gate.weight": the first number is the layer's.
+struct Numbered {
+  std::string before, behind;
+  std::uint64_t layer = 0;
+};
+std::optional<Numbered> first_number(std::string_view name) {
   const auto stored = parse_stored_name(std::string(name));
   const std::string weight = stored && !stored->weight.empty() ? stored->weight : std::string(name);
   for (std::size_t begin = 0; begin < weight.size();) {
     const std::size_t end = std::min(weight.find('.', begin), weight.size());
-    const auto number = parse_u64(std::string_view(weight).substr(begin, end - begin));
-    if (!number) {
-      begin = end + 1;
-      continue;
-    }
-    if (*number < claim_.layers) return false;
-    if (is_of_prediction(std::string_view(weight).substr(end))) {
-      predicting_.insert(*number);
-      ++beyond_[*number];
-      return true;
-    }
-    // The first number is the layer's; the kinds of layers at both ends are tried.
-    for (const std::uint64_t other : {claim_.layers - 1, std::uint64_t{0}}) {
-      if (!is_known_(weight.substr(0, begin) + std::to_string(other) + weight.substr(end))) continue;
-      ++beyond_[*number];
-      return true;
-    }
-    return false;
+    if (const auto number = parse_u64(std::string_view(weight).substr(begin, end - begin)))
+      return Numbered{weight.substr(0, begin), weight.substr(end), *number};
+    begin = end + 1;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool LayerFaults::take_beyond(std::string_view name) {
+  const auto of = first_number(name);
+  if (!of || of->layer < claim_.layers) return false;
+  if (is_of_prediction(of->behind)) {
+    predicting_.insert(of->layer);
+    ++beyond_[of->layer];
+    return true;
+  }
+  // The kinds of layers at both ends are tried.
+  for (const std::uint64_t other : {claim_.layers - 1, std::uint64_t{0}}) {
+    if (!is_known_(of->before + std::to_string(other) + of->behind)) continue;
+    stacks_.insert(of->before);
+    ++beyond_[of->layer];
+    return true;
   }
   return false;
+}
+
+bool LayerFaults::take_beside(std::string_view name) {
+  const auto of = first_number(name);
+  if (!of || !stacks_.contains(of->before)) return false;
+  const auto layer = beyond_.find(of->layer);
+  if (layer == beyond_.end()) return false;
+  ++layer->second;
+  return true;
+}
+
+void LayerFaults::take_promised(std::uint64_t layer, std::uint64_t tensors) {
+  promised_.insert(layer);
+  beyond_[layer] += tensors;
 }
 
 Findings LayerFaults::findings() const {
@@ -60,7 +86,8 @@ Findings LayerFaults::findings() const {
       tensors += count;
     }
   }
-  if (!predicting_.empty())
+  // Behind a layer too many they are those that are promised.
+  if (!predicting_.empty() && predicting_.size() > promised_.size())
     found.push_back(prediction_undeclared(claim_.prediction, predicting_, of_prediction));
   if (!more.empty())
     found.push_back({Severity::error,

@@ -29,6 +29,13 @@ class LayerFaults {
   // Notes a tensor that would be known were it of a layer the config has: of layer 7 where it says 4; or that only a
   // layer for prediction has.
   bool take_beyond(std::string_view name);
+  // Likewise of a tensor of a kind that no layer of the config has, once another of its layer was noted: the only layer
+  // with attention of a hybrid.
+  bool take_beside(std::string_view name);
+  // Notes a layer that lies where the config promises one for prediction, and has nothing that only such a layer has: the
+  // config counts too few, and those for prediction come behind.
+  void take_promised(std::uint64_t layer, std::uint64_t tensors);
+  bool is_prediction_behind() const { return !promised_.empty() && !predicting_.empty(); }
   // Notes a tensor of a layer of which no file holds anything.
   void take_absent(std::uint64_t layer) { absent_.insert(layer), ++absent_tensors_; }
 
@@ -38,7 +45,8 @@ class LayerFaults {
   const Claim claim_;
   const std::function<bool(const std::string&)> is_known_;
   std::map<std::uint64_t, std::uint64_t> beyond_;  // tensors of each layer
-  std::set<std::uint64_t> predicting_, absent_;
+  std::set<std::string, std::less<>> stacks_;      // what stands before the number of those
+  std::set<std::uint64_t> predicting_, promised_, absent_;
   std::uint64_t absent_tensors_ = 0;
 };
 

@@ -8,6 +8,7 @@
 
 #include "core/model/composed_tensor.h"
 #include "core/model/module_patterns.h"
+#include "core/model/quantized_layers.h"
 #include "core/model/stored_checks.h"
 #include "core/numeric/ceil_div.h"
 
@@ -156,7 +157,8 @@ std::string described(const std::vector<SaidForm>& forms) {
 
 bool lacks_global_scale(const Checkpoint& checkpoint, const LogicalTensor& tensor,
                         const QuantizationConfig& config) {
-  const bool has_them = config.method == "modelopt" || config.method == "compressed-tensors";
+  const bool has_them =
+      config.method == "modelopt" || config.method == "compressed-tensors" || mixed_over_blocks(config);
   return has_them && !tensor.global_scale && checkpoint.tensors[tensor.codes].type != ElementType::U32;
 }
 
@@ -172,9 +174,12 @@ std::vector<SaidForm> said_forms(const QuantizationConfig& config) {
     });
   }
   if (config.method != "fp8") return {};
-  if (config.block_rows && config.block_columns)
-    return {fp8(Grain::block, *config.block_rows, *config.block_columns)};
-  return {fp8(Grain::not_rows)};
+  if (!config.block_rows || !config.block_columns) return {fp8(Grain::not_rows)};
+  std::vector<SaidForm> forms =
+      of_each(config.layers, [](const auto& layer) { return of_algorithm(layer.format, layer.group_size); });
+  if (forms.empty() && mixed_over_blocks(config)) return {};
+  forms.push_back(fp8(Grain::block, *config.block_rows, *config.block_columns));
+  return forms;
 }
 
 std::optional<SaidForm> held_form(const LogicalTensor& t) {

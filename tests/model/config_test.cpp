@@ -72,6 +72,9 @@ TEST(Config, ContradictionsAreNamed) {
       R"({"architectures": ["Gemma2ForCausalLM"], "num_hidden_layers": 3, "layer_types": ["full_attention"]})",
       "layer_types lists 1 layers, num_hidden_layers says 3");
   expect_error(
+      R"({"architectures": ["GraniteMoeHybridForCausalLM"], "num_hidden_layers": 3, "layers_block_type": ["mamba"]})",
+      "layers_block_type lists 1 layers, num_hidden_layers says 3");
+  expect_error(
       R"({"architectures": ["Gemma2ForCausalLM"], "num_hidden_layers": 1, "layer_types": ["mamba"]})",
       "layer_types holds \"mamba\"");
 }

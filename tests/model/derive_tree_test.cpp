@@ -202,8 +202,8 @@ TEST(DerivedRoles, FollowNames) {
 
 // llama.cpp's names: of towers by how they begin, of experts by how they end.
 TEST(DerivedRoles, FollowGgufNames) {
-  const auto outside = [](std::string_view name) { return derive_role(name, 2, false, false); };
-  const auto inside = [](std::string_view name) { return derive_role(name, 2, true, false); };
+  const auto outside = [](std::string_view name) { return derive_role(name, 2, false, false, true); };
+  const auto inside = [](std::string_view name) { return derive_role(name, 2, true, false, true); };
   EXPECT_EQ(outside("token_embd.weight").role, Role::token_embedding);
   EXPECT_EQ(outside("token_types.weight").role, Role::position_embedding);
   EXPECT_EQ(outside("token_embd_norm.weight").part, Part::norm);
@@ -218,6 +218,28 @@ TEST(DerivedRoles, FollowGgufNames) {
   EXPECT_EQ(inside("blk.{layer}.ffn_up_shexp.weight").part, Part::shared_expert);
   EXPECT_EQ(derive_role("blk.{layer}.ffn_down_exps.weight", 3, true, true).role, Role::mlp_down);
   EXPECT_EQ(derive_role("blk.{layer}.ffn_down_exps.weight", 3, true, true).part, Part::routed_expert);
+  // Another's module may be called "a".
+  EXPECT_EQ(derive_role("a.text.h.{layer}.mlp.up_proj.weight", 2, true, false).part, Part::dense_mlp);
+}
+
+// Vectors called "scale" or "gamma" are norms; a table outside all layers with as many rows as the config has tokens is
+// that of the tokens, whatever it is called.
+TEST(DerivedRoles, FollowShapes) {
+  EXPECT_EQ(derive_role("stack.{layer}.pre.scale", 1, true, false).part, Part::norm);
+  EXPECT_EQ(derive_role("h.{layer}.ln1.weight", 1, true, false).part, Part::norm);
+  EXPECT_EQ(derive_role("stack.{layer}.mix.scale", 2, true, false).part, Part::dense_mlp);
+  const Checkpoint checkpoint = test::make_checkpoint({{"zorg.words", ElementType::BF16, {96, 16}},
+                                                       {"zorg.way_out", ElementType::BF16, {96, 16}},
+                                                       {"zorg.other", ElementType::BF16, {32, 16}},
+                                                       {"zorg.layers.0.mix", ElementType::BF16, {16, 16}},
+                                                       {"zorg.layers.1.mix", ElementType::BF16, {16, 16}}});
+  const ModelConfig config = ModelConfig::from_json(
+      ParsedJson{{"model_type", "zorgon"}, {"vocab_size", 96u}, {"d_model", 16u}}, "config.json");
+  const ModuleTree tree = derive_tree(checkpoint, config);
+  EXPECT_EQ(tree.vocabulary, 96u);
+  EXPECT_FALSE(tree.tied_embeddings);
+  const Totals totals = count(tree);
+  EXPECT_EQ(totals.active - totals.active_without_embedding, 96u * 16);
 }
 
 }  // namespace

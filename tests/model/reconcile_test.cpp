@@ -201,9 +201,11 @@ TEST(Reconcile, StaleQuantizationConfig) {
 }
 
 TEST(Reconcile, UndeclaredQuantization) {
-  EXPECT_NE(with_code(reconciled(small_llama(), make_checkpoint(fp8_tensors(128))),
-                      "model.quantization_undeclared"),
-            nullptr);
+  Checkpoint checkpoint = make_checkpoint(fp8_tensors(128));
+  checkpoint.config = "/nowhere/config.json";
+  EXPECT_NE(with_code(reconciled(small_llama(), checkpoint), "model.quantization_undeclared"), nullptr);
+  checkpoint.config.clear();  // of headers alone nobody could say it
+  EXPECT_EQ(with_code(reconciled(small_llama(), checkpoint), "model.quantization_undeclared"), nullptr);
 }
 
 // compressed-tensors pack-quantized: eight 4-bit codes in an I32, a BF16 scale for each 128 columns.

@@ -266,6 +266,27 @@ TEST(WeightBytes, ExpertsOfDeepseekV4AreFp4) {
   EXPECT_EQ(bytes_of(sizes + R"(, "expert_dtype": "fp8"})"), bytes_of(sizes + "}"));
 }
 
+// nvidia's NVFP4 releases of it: what "quantized_layers" names is NVFP4 (codes, a scale a 16, two F32), all else as it was,
+// whatever "ignore" and "config_groups" say: they are of the mixture (quantize_to_nvfp4.py of ModelOpt).
+TEST(WeightBytes, MixtureOverBlocksLeavesTheRestInBlocks) {
+  const auto model = [](const char* more) {
+    return std::string(
+               R"({"architectures": ["DeepseekV4ForCausalLM"], "vocab_size": 64, "hidden_size": 128,
+      "num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 128, "q_lora_rank": 128, "o_groups": 2,
+      "o_lora_rank": 128, "compress_ratios": [0, 0], "num_hash_layers": 0, "num_nextn_predict_layers": 0,
+      "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 128, "expert_dtype": "fp4",
+      "torch_dtype": "bfloat16", "quantization_config": {"quant_method": "fp8", "scale_fmt": "ue8m0",
+      "weight_block_size": [128, 128])") +
+           more + "}}";
+  };
+  const char* mixture =
+      R"(, "quant_algo": "MIXED_PRECISION", "group_size": 16, "ignore": ["*.attn.*", "*.ffn.shared_experts.*"],
+      "config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 4, "type": "float", "group_size": 16}}},
+      "quantized_layers": {"layers.1.ffn.experts": {"quant_algo": "NVFP4", "group_size": 16}})";
+  const std::uint64_t codes = 128 * 128 / 2, more_a_matrix = codes / 8 + 8 - codes / 16;
+  EXPECT_EQ(bytes_of(model(mixture)) - bytes_of(model("")), 4 * 3 * more_a_matrix);
+}
+
 TEST(WeightFormat, UnknownMethodIsSaidToBeUnknown) {
   const WeightFormat format = format_of(R"({"quant_method": "hqq\u001b"})");
   EXPECT_EQ(format.name, "bf16");

@@ -74,30 +74,33 @@ namespace {
 
 template <typename List>
 std::optional<List> checked_list(ConfigReader& config, std::string_view key, std::optional<List> list,
-                                 const Quantity& layers, bool longer) {
+                                 const Quantity& layers, bool whole) {
   if (!list) return list;
-  const bool fits = list->size() == layers.value() || (longer && list->size() > layers.value());
-  config.require(
-      fits, fmt::format("{} lists {} layers, {} says {}", key, list->size(), layers.name(), layers.value()));
+  while (key.find('|') != std::string_view::npos && !config.has(key.substr(0, key.find('|'))))
+    key.remove_prefix(key.find('|') + 1);
+  config.require(list->size() >= layers.value(),
+                 fmt::format("{} lists {} layers, {} says {}", key.substr(0, key.find('|')), list->size(),
+                             layers.name(), layers.value()));
+  if (!whole) list->resize(layers.value());
   return list;
 }
 
 }  // namespace
 
 std::optional<std::vector<std::string>> layer_texts(ConfigReader& config, std::string_view key,
-                                                    const Quantity& layers, bool longer) {
-  return checked_list(config, key, config.texts(key), layers, longer);
+                                                    const Quantity& layers, bool whole) {
+  return checked_list(config, key, config.texts(key), layers, whole);
 }
 std::optional<std::vector<std::uint64_t>> layer_numbers(ConfigReader& config, std::string_view key,
-                                                        const Quantity& layers, bool longer) {
-  return checked_list(config, key, config.numbers(key), layers, longer);
+                                                        const Quantity& layers, bool whole) {
+  return checked_list(config, key, config.numbers(key), layers, whole);
 }
 
 std::vector<std::uint64_t> windowed_layers(ConfigReader& config, const Quantity& layers,
                                            const std::function<bool(std::uint64_t)>& otherwise) {
   const auto types = config.texts("layer_types");
   if (!types) return layers_where(layers, otherwise);
-  config.require(types->size() == layers.value(), fmt::format("layer_types lists {} layers, {} says {}",
+  config.require(types->size() >= layers.value(), fmt::format("layer_types lists {} layers, {} says {}",
                                                               types->size(), layers.name(), layers.value()));
   for (const std::string& type : *types) {
     config.require(type == "full_attention" || type == "sliding_attention" || type == "chunked_attention" ||

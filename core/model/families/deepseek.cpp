@@ -75,10 +75,7 @@ std::function<bool(std::uint64_t)> sparse_layers(ConfigReader& config, const Dec
     return [types](std::uint64_t i) { return (*types)[i] == "sparse"; };
   const std::uint64_t dense_first = config.number("first_k_dense_replace", dense_first_default);
   if (config.is_list("moe_layer_freq")) {
-    const std::vector<std::uint64_t> listed = *config.numbers("moe_layer_freq");
-    config.require(listed.size() == d.layers.value(),
-                   fmt::format("moe_layer_freq lists {} layers, {} says {}", listed.size(), d.layers.name(),
-                               d.layers.value()));
+    const std::vector<std::uint64_t> listed = *layer_numbers(config, "moe_layer_freq", d.layers);
     return [=](std::uint64_t i) { return i >= dense_first && listed[i] != 0; };
   }
   const std::uint64_t every = config.size("moe_layer_freq", 1).value();

@@ -32,10 +32,11 @@ Block::Kind kind_of(ConfigReader& side) {
 }
 
 std::vector<Block> read_blocks(ConfigReader& config, const Decoder& d) {
-  const auto sections = config.config().text_sections("block_configs");
-  config.require(sections.size() == d.layers.value(),
+  auto sections = config.config().text_sections("block_configs");
+  config.require(sections.size() >= d.layers.value(),
                  fmt::format("block_configs lists {} layers, {} says {}", sections.size(), d.layers.name(),
                              d.layers.value()));
+  sections.erase(sections.begin() + static_cast<std::ptrdiff_t>(d.layers.value()), sections.end());
   std::vector<Block> blocks;
   for (const ModelConfig& section : sections) {
     Block block;

@@ -9,6 +9,7 @@
 #include "core/model/config.h"
 #include "core/model/formats/format.h"
 #include "core/model/nested_config.h"
+#include "core/model/quantized_layers.h"
 #include "core/system/text.h"
 
 namespace assay {
@@ -95,6 +96,11 @@ GroupedFormats grouped_formats(const QuantizationConfig& config) {
   std::stable_sort(found.named.begin(), found.named.end(), [](const MixedFormat& a, const MixedFormat& b) {
     return a.modules.size() > b.modules.size();
   });
+  if (mixed_over_blocks(config)) {
+    QuantizationConfig blocks = config;
+    blocks.layers.clear();
+    found.others = quantized(blocks);
+  }
   return found;
 }
 
@@ -182,10 +188,12 @@ void set_experts(WeightFormat& format, const ModelConfig& config) {
   if (type != "fp4" || format.name != "fp8-block") return;
   const WeightFormat experts = WeightFormat::in_blocks("mxfp4", "MXFP4", 4, 1, 32, 1);
   const WeightFormat rows = WeightFormat::in_blocks("mxfp8", "MXFP8", 8, 1, 32, 1);  // of n-grams
+  std::vector<MixedFormat> all = format.mixed ? *format.mixed : std::vector<MixedFormat>();
   format.scale_bytes = 1;
-  format.title += "; experts in MXFP4";
-  format.mixed = std::make_shared<const std::vector<MixedFormat>>(std::vector<MixedFormat>{
-      {ModulePatterns({"*.experts.*"}), experts}, {ModulePatterns({"*.engram.embed"}), rows}});
+  format.title += all.empty() ? "; experts in MXFP4" : "; other experts in MXFP4";
+  all.push_back({ModulePatterns({"*.experts.*"}), experts});
+  all.push_back({ModulePatterns({"*.engram.embed"}), rows});
+  format.mixed = std::make_shared<const std::vector<MixedFormat>>(std::move(all));
   format.mixed_beside = true;
 }
 
@@ -276,7 +284,7 @@ WeightFormat configured_format(const ModelConfig& config) {
     set_scope(*format, *quantization, is_of_language_model(config));
   std::vector<std::string> ignored = quantization->ignored;
   if (!format->mixed) set_apart(*format, *quantization, ignored);
-  if (!format->mixed) set_experts(*format, config);
+  if (!format->mixed || mixed_over_blocks(*quantization)) set_experts(*format, config);
   if (!ignored.empty()) format->ignored = std::make_shared<const ModulePatterns>(ignored);
   // DeepSeek and its kin hold what chooses experts as a bare parameter, which MLX's quantization passes by.
   using Every = WeightFormat::EveryModule;

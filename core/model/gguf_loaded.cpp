@@ -79,6 +79,19 @@ void require_head(const GgufLoaded& row, const std::vector<GgufTensor>& tensors)
                                      row.architecture));
 }
 
+void require_ropes(const GgufLoaded& row, const std::vector<GgufTensor>& tensors) {
+  for (const GgufTensor& tensor : tensors) {
+    const std::string& name = tensor.made.name;
+    const bool left_out = (name == "rope_freqs.weight" && !row.loads_rope_freqs) ||
+                          (name == "rope_factors_long.weight" && !row.loads_rope_factors);
+    if (left_out)
+      throw Error::refused(
+          fmt::format("frequencies are stretched one by one, and llama.cpp's {} loads no file that says so",
+                      row.architecture))
+          .tensor(name);
+  }
+}
+
 void require_widths(const GgufLoaded& row, const ModuleTree& tree) {
   for (const AttentionGeometry& g : tree.attention) {
     if (g.kind != AttentionGeometry::Kind::heads) continue;
@@ -147,6 +160,7 @@ void require_loadable(std::string_view architecture, const ModuleTree& tree,
   if (row == nullptr) return;
   require_biases(*row, tensors);
   require_head(*row, tensors);
+  require_ropes(*row, tensors);
   require_widths(*row, tree);
   require_windows(*row, tree, keys);
   require_even_rotation(*row, keys);

@@ -60,6 +60,7 @@ def cohere2_moe(config):
 
 CHANGES = {
     "arcee": any_activation, "granitemoe": any_activation, "kimi_linear": convolved, "olmo_hybrid": convolved,
+    "falcon_h1": convolved, "granitemoehybrid": convolved,
     "bailing_hybrid": bailing_hybrid, "qwen4_exp": qwen4_exp, "mimo_v2_flash": mimo_v2_flash, "modernbert_decoder": modernbert_decoder,
     "afmoe": windows_by("global_attn_every_n_layers"), "cohere2_moe": cohere2_moe,
 }

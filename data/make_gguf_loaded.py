@@ -5,7 +5,7 @@
 
 Read off src/models/*.cpp, load_arch_tensors and load_arch_hparams: which biases are loaded (a file with another one is refused, "wrong number
 of tensors"), which are asked for, whether the heads of queries fill the hidden width and keys are as wide as queries, whether the way experts are
-scored must be said, and where layers with windows lie in files without attention.sliding_window_pattern.
+scored must be said, whether the head is a matrix of its own or the embedding's, whether frequencies stretched one by one are loaded, and where layers with windows lie in files without attention.sliding_window_pattern.
 Source: llama.cpp as vendored by llama-cpp-python 0.3.36.
 """
 import os
@@ -77,6 +77,15 @@ def row(architecture, tensors, hparams, names):
     # A default, whatever the file says, or windows unless it says there are none.
     if re.search(r"^    hparams\.n_swa\s*=\s*[1-9]", hparams, re.M) or "found_swa && hparams.n_swa == 0" in hparams:
         fields.append(".windowed_without_key = true")
+    head = re.search(r'tn\(LLM_TENSOR_OUTPUT\s*,\s*"weight"[^;]*;', tensors)
+    if not head:
+        fields.append(".head_is_embedding = true")
+    elif "NOT_REQUIRED" not in head[0] and "output == NULL" not in tensors and "!output" not in tensors:
+        fields.append(".asks_head = true")
+    if "LLM_TENSOR_ROPE_FREQS" in tensors:
+        fields.append(".loads_rope_freqs = true")
+    if "LLM_TENSOR_ROPE_FACTORS_LONG" in tensors:
+        fields.append(".loads_rope_factors = true")
     return "    {" + ", ".join(fields) + "},"
 
 

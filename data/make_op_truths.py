@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
+from transformers.activations import ACT2FN
 from transformers.generation import logits_process
 from transformers.models.deepseek_v2.modeling_deepseek_v2 import DeepseekV2TopkRouter
 from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3TopkRouter, apply_rotary_pos_emb_interleave
@@ -122,6 +123,9 @@ def attentions():
 ACTIVATIONS = {
     "silu": F.silu, "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "relu": F.relu,
 }
+# Under the names of transformers; made last, so that the numbers of what stood there before stay.
+NAMED_ACTIVATIONS = ("relu2", "sigmoid", "gelu_fast", "gelu_10", "quick_gelu", "tanh", "linear", "relu6", "leaky_relu", "hardswish",
+                     "mish", "laplace", "sqrtsoftplus")
 
 
 def activations():
@@ -134,6 +138,13 @@ def activations():
     unit = SimpleNamespace(alpha=1.702, limit=1.75)
     case("gated.gpt_oss", {"x": x, "u": u},
          lambda x, u: gpt_oss.GptOssExperts._apply_gate(unit, torch.stack((x, u), -1).flatten(-2)))
+
+
+def named_activations():
+    points = torch.tensor([0.0, 30.0, -30.0, 6.5, -3.0, 3.0, 12.0, -0.5]).bfloat16()
+    x = torch.cat((points, normal(56, std=3))).view(4, 16)
+    for name in NAMED_ACTIVATIONS:
+        case(f"activation.{name}", {"x": x}, lambda x, f=ACT2FN[name]: f(x))
 
 
 def elementwise():
@@ -241,6 +252,7 @@ def main():
         make()
     mixture("sparse", 3)
     mixture("soft", 6)
+    named_activations()
     kept = {n: t.to(torch.int32) if t.dtype == torch.int64 else t for n, t in RESULTS.items()}
     save_file({n: t.detach().contiguous().clone() for n, t in kept.items()}, OUT)
     OUT.chmod(0o644)

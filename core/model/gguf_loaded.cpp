@@ -65,6 +65,33 @@ void require_biases(const GgufLoaded& row, const std::vector<GgufTensor>& tensor
   }
 }
 
+void require_head(const GgufLoaded& row, const std::vector<GgufTensor>& tensors) {
+  const bool has_head = std::any_of(tensors.begin(), tensors.end(), [](const GgufTensor& tensor) {
+    return tensor.made.name == "output.weight";
+  });
+  if (has_head && row.head_is_embedding)
+    throw Error::refused(
+        fmt::format("tie_word_embeddings is false, and llama.cpp's {} takes the embedding for the head",
+                    row.architecture))
+        .tensor("output.weight");
+  if (!has_head && row.asks_head)
+    throw Error::refused(fmt::format("the head is the embedding, and llama.cpp's {} asks for one of its own",
+                                     row.architecture));
+}
+
+void require_ropes(const GgufLoaded& row, const std::vector<GgufTensor>& tensors) {
+  for (const GgufTensor& tensor : tensors) {
+    const std::string& name = tensor.made.name;
+    const bool left_out = (name == "rope_freqs.weight" && !row.loads_rope_freqs) ||
+                          (name == "rope_factors_long.weight" && !row.loads_rope_factors);
+    if (left_out)
+      throw Error::refused(
+          fmt::format("frequencies are stretched one by one, and llama.cpp's {} loads no file that says so",
+                      row.architecture))
+          .tensor(name);
+  }
+}
+
 void require_widths(const GgufLoaded& row, const ModuleTree& tree) {
   for (const AttentionGeometry& g : tree.attention) {
     if (g.kind != AttentionGeometry::Kind::heads) continue;
@@ -132,6 +159,8 @@ void require_loadable(std::string_view architecture, const ModuleTree& tree,
   const GgufLoaded* row = loaded_by(architecture);
   if (row == nullptr) return;
   require_biases(*row, tensors);
+  require_head(*row, tensors);
+  require_ropes(*row, tensors);
   require_widths(*row, tree);
   require_windows(*row, tree, keys);
   require_even_rotation(*row, keys);

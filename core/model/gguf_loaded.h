@@ -26,6 +26,10 @@ struct GgufLoaded {
   bool all_windowed = false;          // every layer has a window
   bool asks_gating = false;           // how experts are scored must be said
   bool windowed_without_key = false;  // ... whether or not the file has attention.sliding_window
+  bool head_is_embedding = false;     // a head of its own is not loaded
+  bool asks_head = false;             // ... or has to be there, tied or not
+  bool loads_rope_freqs = false;      // rope_freqs.weight: of "llama3"
+  bool loads_rope_factors = false;    // rope_factors_long.weight, rope_factors_short.weight: of "longrope"
 };
 std::span<const GgufLoaded> gguf_loaded_table();  // of all architectures that are written
 

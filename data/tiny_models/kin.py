@@ -852,11 +852,12 @@ TWINS = {
 }
 
 
-from . import hub_code, mistral_large3, mistral_native, own_code, own_code_2023, own_mixtures, published  # noqa: E402  of what stands above
+from . import hub_code, mistral_large3, mistral_native, own_code, own_code_2023, own_mixtures, published, unusual  # noqa: E402  of what stands above
 
 TWINS |= hybrids.TWINS
 FAMILIES |= own_code.FAMILIES | own_code_2023.FAMILIES | own_mixtures.FAMILIES | mistral_large3.FAMILIES | mistral_native.FAMILIES | published.FAMILIES | hub_code.FAMILIES
 TWINS |= own_code.TWINS | own_code_2023.TWINS | own_mixtures.TWINS | mistral_large3.TWINS | mistral_native.TWINS | hub_code.TWINS
+FAMILIES |= unusual.families(FAMILIES)
 
 
 def twin_of(config):

@@ -7,6 +7,7 @@
 #include "core/numeric/codec.h"
 #include "core/numeric/simd_disabled_targets.h"
 #include "kernels/cpu/team.h"
+#include "refimpl/ops/activation.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/elementwise.cpp"
 #include <hwy/foreach_target.h>
@@ -81,7 +82,7 @@ HWY_INLINE V32 gate_vector(V32 gate, V32 up, const GatedActivation& form) {
       return times_up(hn::Mul(positive, positive));
     }
     case Activation::sigmoid: return times_up(sigmoid(gate));
-    case Activation::gelu: break;
+    default: break;  // has_vectors
   }
   return gate;
 }
@@ -179,11 +180,20 @@ void rotate_neighbours_bf16(float* head, const float* cos, const float* sin, std
   }
 }
 
-// gate · Φ(gate) · up: the error function has no vector form here.
-void gelu_row(const float* gate, const float* up, std::size_t count, bool bf16, float* y) {
+bool has_vectors(Activation activation) {
+  return activation != Activation::gelu && activation <= Activation::sigmoid;
+}
+
+// act(gate) · up, one by one: the error function has no vector form here, and what few models have needs none.
+void gate_row_singly(const float* gate, const float* up, std::size_t count, Activation activation, bool bf16,
+                     float* y) {
   const auto stage = [&](float v) { return bf16 ? decode(kBF16, encode(kBF16, v, Overflow::special)) : v; };
-  for (std::size_t c = 0; c < count; ++c)
-    y[c] = stage(stage(0.5F * gate[c] * (1 + std::erf(gate[c] * 0.70710678F))) * up[c]);
+  const bool by_erf = activation == Activation::gelu;
+  for (std::size_t c = 0; c < count; ++c) {
+    const float curve = by_erf ? 0.5F * gate[c] * (1 + std::erf(gate[c] * 0.70710678F))
+                               : static_cast<float>(activate(gate[c], activation));
+    y[c] = stage(stage(curve) * up[c]);
+  }
 }
 
 }  // namespace
@@ -206,11 +216,11 @@ void rms_norm(const Matrix& x, const Norm& norm, const Matrix& y, int jobs) {
 void gated(const Matrix& gate, const Matrix& up, const GatedActivation& form, bool bf16, const Matrix& y,
            int jobs) {
   const auto row = bf16 ? HWY_DYNAMIC_DISPATCH(gate_row_bf16) : HWY_DYNAMIC_DISPATCH(gate_row);
-  const bool by_erf = form.activation == Activation::gelu;
+  const bool by_vectors = has_vectors(form.activation);
   over_rows(gate.rows(), gate.columns(), jobs, [&](std::size_t r) {
     const float *g = gate.row<float>(r), *u = up.row<float>(r);
-    by_erf ? gelu_row(g, u, gate.columns(), bf16, y.row<float>(r))
-           : row(g, u, gate.columns(), form, y.row<float>(r));
+    by_vectors ? row(g, u, gate.columns(), form, y.row<float>(r))
+               : gate_row_singly(g, u, gate.columns(), form.activation, bf16, y.row<float>(r));
   });
 }
 

@@ -17,13 +17,12 @@ Curve curve_of(Activation kind) {
     case Activation::gelu_tanh: return Curve::gelu_tanh;
     case Activation::relu: return Curve::relu;
     case Activation::gpt_oss: return Curve::gpt_oss;
-    case Activation::relu_squared:
-    case Activation::sigmoid: break;  // has_curve
+    default: break;  // has_curve
   }
   return Curve::silu;
 }
 bool has_curve(Activation kind) {
-  return kind != Activation::relu_squared && kind != Activation::sigmoid;
+  return kind <= Activation::gpt_oss;
 }
 
 // --- rope

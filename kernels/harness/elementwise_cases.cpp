@@ -275,7 +275,7 @@ double activation_error(Activation kind, double x) {
     case Activation::relu: return 0;
     case Activation::relu_squared: return 2 * x * x;
     case Activation::sigmoid: return 8 * logistic(x);
-    case Activation::gpt_oss: break;
+    default: break;  // of which there are no cases
   }
   return 0;
 }

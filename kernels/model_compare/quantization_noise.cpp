@@ -84,7 +84,15 @@ void match(const std::vector<WeightView>& reference, const std::vector<WeightVie
 }
 
 bool has_exponential(Activation activation) {
-  return activation != Activation::relu && activation != Activation::relu_squared;
+  switch (activation) {
+    case Activation::relu:
+    case Activation::relu_squared:
+    case Activation::identity:
+    case Activation::relu6:
+    case Activation::leaky_relu:
+    case Activation::hard_silu: return false;
+    default: return true;
+  }
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ bool has_words(const AttentionCall& call) {
   return call.slopes.empty();
 }
 bool has_words(Activation kind) {
-  return kind != Activation::relu_squared && kind != Activation::sigmoid;
+  return kind <= Activation::gpt_oss;
 }
 bool has_words(const ActivationCall& call) {
   return has_words(call.kind);

@@ -13,7 +13,7 @@ struct Named {
   std::string_view name;
   Activation activation;
 };
-// gelu_new, gelu_fast, gelu_accurate and gelu_python_tanh write the tanh form in other words.
+// gelu_new, gelu_accurate and gelu_python_tanh write the tanh form in other words.
 constexpr Named kNames[] = {
     {"silu", Activation::silu},
     {"swish", Activation::silu},
@@ -22,11 +22,21 @@ constexpr Named kNames[] = {
     {"gelu_pytorch_tanh", Activation::gelu_tanh},
     {"gelu_python_tanh", Activation::gelu_tanh},
     {"gelu_new", Activation::gelu_tanh},
-    {"gelu_fast", Activation::gelu_tanh},
+    {"gelu_fast", Activation::gelu_cut},
     {"gelu_accurate", Activation::gelu_tanh},
+    {"gelu_10", Activation::gelu_clipped},
+    {"quick_gelu", Activation::gelu_logistic},
     {"relu", Activation::relu},
     {"relu2", Activation::relu_squared},
+    {"relu6", Activation::relu6},
+    {"leaky_relu", Activation::leaky_relu},
     {"sigmoid", Activation::sigmoid},
+    {"tanh", Activation::tanh},
+    {"linear", Activation::identity},
+    {"hardswish", Activation::hard_silu},
+    {"mish", Activation::mish},
+    {"laplace", Activation::laplace},
+    {"sqrtsoftplus", Activation::softplus_root},
 };
 
 }  // namespace
@@ -38,7 +48,7 @@ Activation activation_of(const Hyperparameters& h, const ModelConfig& config) {
   throw Error::input(
       fmt::format("{} is \"{}\", which no operation here computes", h.activation_key, h.activation))
       .in(config.source())
-      .remedy("known: silu, gelu, gelu_pytorch_tanh (gelu_new, gelu_fast), relu, relu2, sigmoid");
+      .remedy("known: those of transformers that have no weights (silu, gelu, gelu_pytorch_tanh, relu2, …)");
 }
 
 }  // namespace assay

@@ -1,4 +1,5 @@
 // Bamba (IBM): Mamba-2 in most layers, in the others attention that rotates half of each head; a gated MLP in all.
+#include "refimpl/models/activation_name.h"
 #include "refimpl/models/rules.h"
 #include "refimpl/models/step_limits.h"
 #include "refimpl/models/transformer.h"
@@ -7,7 +8,9 @@ namespace assay {
 namespace {
 
 std::unique_ptr<LanguageModel> make_bamba(const Weights& weights, const ModelOptions& options) {
-  DecoderForm form = {.recurrent = {.scan = options.scan}};
+  DecoderForm form = {
+      .recurrent = {.scan = options.scan,
+                    .activation = activation_of(hyperparameters(weights.tree()), weights.config())}};
   read_step_limits(weights.config(), form.recurrent);
   return make_decoder(weights, form);
 }

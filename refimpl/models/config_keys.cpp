@@ -182,6 +182,7 @@ void require_fixed_keys(const ModelConfig& config, const ConfigKeys& keys) {
     const auto found = config.text().find(fixed.key);
     if (found == config.text().end() || is_empty(*found)) return;
     if (*found == ParsedJson::parse(fixed.computed)) return;
+    if (fixed.computed == "\"silu\"" && *found == "swish") return;  // its other name
     throw Error::input(
         fmt::format("{} is {}: only {} is computed here", fixed.key, found->dump(), fixed.computed))
         .in(config.source());

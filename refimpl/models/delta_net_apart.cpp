@@ -1,6 +1,6 @@
 // The delta rule of q, k and v that have a matrix and a convolution each:
 //
-//   q, k, v = silu(conv(…_proj(x))) each;  o = delta_rule(q, k, v; decay(x), b(x));  o_proj(norm(o) · w · act(gate(x)))
+//   q, k, v = act(conv(…_proj(x))) each;  o = delta_rule(q, k, v; decay(x), b(x));  o_proj(norm(o) · w · act(gate(x)))
 //
 // Kimi Delta Attention (arXiv 2510.26692): a decay for each channel of a key, decay and gate of two matrices of low
 // rank, act = σ. OLMo Hybrid's Gated DeltaNet: a decay for each head, one matrix for it and one for the gate, act = silu.
@@ -80,7 +80,8 @@ class DeltaNetApart final : public RecurrentMixer {
     const LinearCall calls[] = {{x, in_[0]}, {x, in_[1]}, {x, in_[2]}};
     const std::vector<Matrix> made = ops.run_together(calls);
     Matrix qkv[3];  // [tokens, keys] twice, [tokens, values]
-    for (std::size_t i = 0; i < 3; ++i) qkv[i] = convolutions_[i](made[i], layer, i, true, batch, ops);
+    for (std::size_t i = 0; i < 3; ++i)
+      qkv[i] = convolutions_[i].activated(made[i], layer, i, form_.activation, batch, ops);
     at("q", qkv[0]);
     at("k", qkv[1]);
     at("v", qkv[2]);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/system/error.h"
+#include "refimpl/models/activation_name.h"
 #include "refimpl/models/kin_rules.h"
 #include "refimpl/models/step_limits.h"
 
@@ -43,7 +44,9 @@ class Multipliers {
 std::unique_ptr<LanguageModel> make_falcon_h1(const Weights& weights, const ModelOptions& options) {
   require_safetensors(weights);
   const Multipliers of(weights.config());
-  DecoderForm form = {.recurrent = {.scan = options.scan}};
+  DecoderForm form = {
+      .recurrent = {.scan = options.scan,
+                    .activation = activation_of(hyperparameters(weights.tree()), weights.config())}};
   read_step_limits(weights.config(), form.recurrent);
   const ParsedJson& config = weights.config().text();
   const auto before = config.find("mamba_norm_before_gate");
@@ -62,6 +65,7 @@ std::unique_ptr<LanguageModel> make_falcon_h1(const Weights& weights, const Mode
 
 constexpr std::string_view kFalconH1Families[] = {"falcon_h1"};
 constexpr auto kFalconH1Used = decoder_keys({"num_key_value_heads",
+                                             "hidden_act",
                                              "head_dim",
                                              "attention_bias",
                                              "mlp_bias",
@@ -89,11 +93,9 @@ constexpr auto kFalconH1Used = decoder_keys({"num_key_value_heads",
                                              "ssm_multipliers"});
 constexpr std::string_view kFalconH1Idle[] = {"mamba_chunk_size",   "num_logits_to_keep", "mamba_use_mlp",
                                               "attn_layer_indices", "layers_block_type",  "layer_types"};
-constexpr FixedKey kFalconH1Fixed[] = {{"hidden_act", "\"silu\""}};  // of the MLP and of the convolution
 
 }  // namespace
 
-const ModelRule kFalconH1Rule = {
-    kFalconH1Families, {}, {kFalconH1Used, kFalconH1Idle, kFalconH1Fixed}, make_falcon_h1};
+const ModelRule kFalconH1Rule = {kFalconH1Families, {}, {kFalconH1Used, kFalconH1Idle}, make_falcon_h1};
 
 }  // namespace assay

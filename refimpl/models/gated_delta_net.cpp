@@ -1,6 +1,6 @@
 // Gated DeltaNet as Qwen3-Next and Qwen3.5 have it:
 //
-//   q, k, v = split(silu(conv(in_proj(x))));  o = delta_rule(q, k, v; a, b);  out_proj(norm(o) · w · silu(z))
+//   q, k, v = split(act(conv(in_proj(x))));  o = delta_rule(q, k, v; a, b);  out_proj(norm(o) · w · silu(z))
 //
 // Qwen3-Next keeps q, k, v and z in one matrix, b and a in another, rows of a key head together:
 // [q | k | v of its value heads | z of them], [b of them | a of them].
@@ -43,7 +43,8 @@ class GatedDeltaNet final : public RecurrentMixer {
     at("conv_in", p.qkv);
     at("beta", p.beta);
     at("decay", p.decay);
-    const Matrix qkv = convolution_(p.qkv, layer, 0, true, batch, ops);  // [tokens, 2 · keys + values]
+    const Matrix qkv =
+        convolution_.activated(p.qkv, layer, 0, form_.activation, batch, ops);  // [tokens, 2 · keys + values]
     at("conv", qkv);
     const DeltaNetSizes& n = sizes_;
     const Matrix o = ops.run(DeltaRuleCall{.q = qkv.part(0, n.keys()),

@@ -1,5 +1,6 @@
 // Granite 4 (IBM): Mamba-2 in most layers, attention in the others, which rotates only if it is told to; experts beside a
 // shared MLP, or that alone.
+#include "refimpl/models/activation_name.h"
 #include "refimpl/models/kin_rules.h"
 #include "refimpl/models/step_limits.h"
 
@@ -8,15 +9,18 @@ namespace {
 
 std::unique_ptr<LanguageModel> make_granite_hybrid(const Weights& weights, const ModelOptions& options) {
   require_safetensors(weights);
-  DecoderForm form = {.gate = {.top_k_first = true, .rounding = ResultRounding::as_arithmetic},
-                      .moe = options.moe,
-                      .recurrent = {.scan = options.scan}};
+  DecoderForm form = {
+      .gate = {.top_k_first = true, .rounding = ResultRounding::as_arithmetic},
+      .moe = options.moe,
+      .recurrent = {.scan = options.scan,
+                    .activation = activation_of(hyperparameters(weights.tree()), weights.config())}};
   read_step_limits(weights.config(), form.recurrent);
   return make_decoder(weights, form);
 }
 
 constexpr std::string_view kGraniteHybridFamilies[] = {"granitemoehybrid"};
 constexpr auto kGraniteHybridUsed = decoder_keys({"num_key_value_heads",
+                                                  "hidden_act",
                                                   "head_dim",
                                                   "attention_bias",
                                                   "embedding_multiplier",
@@ -41,13 +45,10 @@ constexpr auto kGraniteHybridUsed = decoder_keys({"num_key_value_heads",
 // How many tokens a scan takes at once; norms, which are RMS norms whatever the config says.
 constexpr std::string_view kGraniteHybridIdle[] = {"mamba_chunk_size", "normalization_function",
                                                    "init_method"};
-constexpr FixedKey kGraniteHybridFixed[] = {{"hidden_act", "\"silu\""}};  // of MLPs and of the convolution
 
 }  // namespace
 
-const ModelRule kGraniteHybridRule = {kGraniteHybridFamilies,
-                                      {},
-                                      {kGraniteHybridUsed, kGraniteHybridIdle, kGraniteHybridFixed},
-                                      make_granite_hybrid};
+const ModelRule kGraniteHybridRule = {
+    kGraniteHybridFamilies, {}, {kGraniteHybridUsed, kGraniteHybridIdle}, make_granite_hybrid};
 
 }  // namespace assay

@@ -1,5 +1,6 @@
 // Jamba (AI21): Mamba in most layers, with norms of what its scan is given; attention without positions in the others;
 // experts in every other layer, whose weights are those of a softmax over all.
+#include "refimpl/models/activation_name.h"
 #include "refimpl/models/rules.h"
 #include "refimpl/models/transformer.h"
 
@@ -7,9 +8,12 @@ namespace assay {
 namespace {
 
 std::unique_ptr<LanguageModel> make_jamba(const Weights& weights, const ModelOptions& options) {
-  return make_decoder(weights, {.gate = {.rounding = ResultRounding::as_arithmetic},
-                                .moe = options.moe,
-                                .recurrent = {.scan = options.scan}});
+  return make_decoder(
+      weights,
+      {.gate = {.rounding = ResultRounding::as_arithmetic},
+       .moe = options.moe,
+       .recurrent = {.scan = options.scan,
+                     .activation = activation_of(hyperparameters(weights.tree()), weights.config())}});
 }
 
 constexpr std::string_view kJambaFamilies[] = {"jamba"};

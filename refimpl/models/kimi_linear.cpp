@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/system/error.h"
+#include "refimpl/models/activation_name.h"
 #include "refimpl/models/kin_rules.h"
 
 namespace assay {
@@ -59,6 +60,8 @@ std::unique_ptr<LanguageModel> make_kimi_linear(const Weights& weights, const Mo
   form.latent = options.mla;
   form.recurrent.scan = options.scan;
   read_k3(weights, form);
+  if (!form.situ)
+    form.recurrent.activation = activation_of(hyperparameters(weights.tree()), weights.config());
   return make_decoder(weights, form);
 }
 

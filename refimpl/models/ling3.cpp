@@ -2,6 +2,8 @@
 // attention that rotates pairs and has a gate a head; DeepSeek-V3's experts. Source: vLLM's bailing_moe_v3.py (0.28).
 #include <nlohmann/json.hpp>
 
+#include "refimpl/models/activation_name.h"
+#include "refimpl/models/deepseek.h"
 #include "refimpl/models/kin_rules.h"
 
 namespace assay {
@@ -121,8 +123,10 @@ constexpr std::string_view kLing3VlIdle[] = {"num_key_value_heads",
 std::unique_ptr<LanguageModel> make_bailing_hybrid(const Weights& weights, const ModelOptions& options) {
   DecoderForm form = kLing3Form;
   form.latent = options.mla;
+  form.latent_scale = yarn_score_factor(hyperparameters(weights.tree()).ropes.at(0));
   form.recurrent.scan = options.scan;
   form.recurrent.decay_floor = decay_floor(weights.config());
+  form.recurrent.activation = activation_of(hyperparameters(weights.tree()), weights.config());
   return make_kin_as(form, weights, options);
 }
 

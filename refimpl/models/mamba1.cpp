@@ -1,6 +1,6 @@
 // Mamba (arXiv 2312.00752), each channel a head of its own:
 //
-//   x | z = in_proj(x);  x = silu(conv(x));  dt | B | C = x_proj(x);  y = state_space(x, B, C, dt_proj(dt))
+//   x | z = in_proj(x);  x = act(conv(x));  dt | B | C = x_proj(x);  y = state_space(x, B, C, dt_proj(dt))
 //   out_proj(y · silu(z))
 //
 // Jamba has norms of dt, B and C, and Falcon-Mamba the same without weights.
@@ -42,7 +42,7 @@ class Mamba1 final : public RecurrentMixer {
                  const TapScope& at) const override {
     const Matrix in = in_(x, ops);  // [tokens, 2 · inner]
     at("conv_in", in.part(0, inner_));
-    const Matrix mixed = convolution_(in.part(0, inner_), layer, 0, true, batch, ops);
+    const Matrix mixed = convolution_.activated(in.part(0, inner_), layer, 0, form_.activation, batch, ops);
     at("conv", mixed);
     const Matrix selected = ops.linear(mixed, select_);  // [tokens, rank + 2 · state]
     const Matrix step = ops.linear(norms_[0](selected.part(0, rank_), ops), step_);
@@ -62,7 +62,7 @@ class Mamba1 final : public RecurrentMixer {
                                             .rounding = ResultRounding::float32,
                                             .sequences = states_of(batch, layer, 1)});
     at("scan", y);
-    const Matrix out = ops.gated_activation(in.part(inner_, inner_), y, {.activation = Activation::silu});
+    const Matrix out = ops.gated_activation(in.part(inner_, inner_), y, {.activation = form_.activation});
     at("scan_norm", out);
     return out_(out, ops);
   }

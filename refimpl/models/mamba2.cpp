@@ -1,6 +1,6 @@
 // Mamba-2 (arXiv 2405.21060):
 //
-//   z | x B C | dt = in_proj(x);  x, B, C = split(silu(conv(x B C)));  y = state_space(x, B, C, dt)
+//   z | x B C | dt = in_proj(x);  x, B, C = split(act(conv(x B C)));  y = state_space(x, B, C, dt)
 //   out_proj(norm(y · silu(z)) · w), the norm over each group's share; or without one, y · silu(z)
 #include <algorithm>
 
@@ -33,7 +33,7 @@ class Mamba2 final : public RecurrentMixer {
     const Matrix step = in.part(inner_ + convolution_.channels, heads_);
     at("conv_in", xbc);
     at("decay", step);
-    const Matrix mixed = convolution_(xbc, layer, 0, true, batch, ops);
+    const Matrix mixed = convolution_.activated(xbc, layer, 0, form_.activation, batch, ops);
     at("conv", mixed);
     const std::size_t shared = groups_ * state_;
     const Matrix y = ops.run(StateSpaceCall{.x = mixed.part(0, inner_),

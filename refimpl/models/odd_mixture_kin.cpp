@@ -12,24 +12,19 @@ constexpr DecoderForm kAfmoeForm = {
 constexpr auto kAfmoeUsed =
     kin_keys({"rms_norm_eps", "num_key_value_heads", "head_dim", "attention_bias", "moe_intermediate_size",
               "num_dense_layers", "num_experts", "num_experts_per_tok", "num_shared_experts", "route_scale",
-              "sliding_window", "layer_types", "mup_enabled"});
+              "sliding_window", "layer_types", "global_attn_every_n_layers", "mup_enabled"});
 constexpr std::string_view kAfmoeIdle[] = {"num_expert_groups", "num_limited_groups", "load_balance_coeff",
                                            "use_grouped_mm"};
-constexpr FixedKey kAfmoeFixed[] = {{"global_attn_every_n_layers", "4"},
-                                    {"score_func", "\"sigmoid\""},
-                                    {"route_norm", "true"},
-                                    {"n_group", "1"},
-                                    {"topk_group", "1"}};
+constexpr FixedKey kAfmoeFixed[] = {
+    {"score_func", "\"sigmoid\""}, {"route_norm", "true"}, {"n_group", "1"}, {"topk_group", "1"}};
 
 constexpr std::string_view kCohere2Moe[] = {"cohere2_moe"};
-constexpr auto kCohere2MoeUsed =
-    kin_keys({"layer_norm_eps", "rms_norm_eps", "num_key_value_heads", "head_dim", "attention_bias",
-              "logit_scale", "sliding_window", "layer_types", "mlp_layer_types", "first_k_dense_replace",
-              "prefix_dense_intermediate_size", "prefix_dense_sliding_window_pattern", "num_experts",
-              "num_experts_per_tok", "num_shared_experts", "shared_expert_combination_strategy",
-              "expert_selection_fn", "norm_topk_prob"});
-constexpr FixedKey kCohere2MoeFixed[] = {{"sliding_window_pattern", "4"}};
-
+constexpr auto kCohere2MoeUsed = kin_keys(
+    {"layer_norm_eps", "rms_norm_eps", "num_key_value_heads", "head_dim", "attention_bias", "logit_scale",
+     "sliding_window", "sliding_window_pattern", "layer_types", "mlp_layer_types", "first_k_dense_replace",
+     "prefix_dense_intermediate_size", "prefix_dense_sliding_window_pattern", "num_experts",
+     "num_experts_per_tok", "num_shared_experts", "shared_expert_combination_strategy", "expert_selection_fn",
+     "norm_topk_prob"});
 // The chosen logits are scored, by a softmax or each by itself; routed and shared experts may be averaged.
 std::unique_ptr<LanguageModel> make_cohere2_moe(const Weights& weights, const ModelOptions& options) {
   ConfigReader config(weights.config(), "Command A with experts");
@@ -68,10 +63,9 @@ constexpr std::string_view kDbrxUsed[] = {"vocab_size",
                                           "tie_word_embeddings"};
 constexpr std::string_view kDbrxIdle[] = {"head_dim", "resid_pdrop", "emb_pdrop", "num_key_value_heads"};
 
-constexpr ModelRule kOddRules[] = {
-    {kAfmoe, {}, {kAfmoeUsed, kAfmoeIdle, kAfmoeFixed}, make_kin<kAfmoeForm>},
-    {kCohere2Moe, {}, {kCohere2MoeUsed, {}, kCohere2MoeFixed}, make_cohere2_moe},
-    {kDbrx, {}, {kDbrxUsed, kDbrxIdle}, make_kin<kDbrxForm>}};
+constexpr ModelRule kOddRules[] = {{kAfmoe, {}, {kAfmoeUsed, kAfmoeIdle, kAfmoeFixed}, make_kin<kAfmoeForm>},
+                                   {kCohere2Moe, {}, {kCohere2MoeUsed}, make_cohere2_moe},
+                                   {kDbrx, {}, {kDbrxUsed, kDbrxIdle}, make_kin<kDbrxForm>}};
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // OLMo Hybrid: Gated DeltaNet with a matrix and a convolution each for q, k and v (arXiv 2412.06464), whose β may be
 // doubled; OLMo 2's attention in the other layers, behind which the norms stand, not before. Released models rotate
 // nothing.
+#include "refimpl/models/activation_name.h"
 #include "refimpl/models/kin_rules.h"
 
 namespace assay {
@@ -10,13 +11,15 @@ std::unique_ptr<LanguageModel> make_olmo_hybrid(const Weights& weights, const Mo
   require_safetensors(weights);
   ConfigReader config(weights.config(), "olmo_hybrid");
   const bool doubled = config.flag("linear_allow_neg_eigval", true);
-  return make_decoder(weights,
-                      {.norm = NormForm::weight_inside,
-                       .recurrent = {.epsilon = 1e-5,  // of the class, whatever the config says of others
-                                     .scan = options.scan,
-                                     .beta_scale = doubled ? 2.0 : 1.0,
-                                     .gate_form = GateForm::silu,
-                                     .norm = NormForm::weight_last}});
+  return make_decoder(
+      weights,
+      {.norm = NormForm::weight_inside,
+       .recurrent = {.epsilon = 1e-5,  // of the class, whatever the config says of others
+                     .scan = options.scan,
+                     .beta_scale = doubled ? 2.0 : 1.0,
+                     .gate_form = GateForm::silu,
+                     .norm = NormForm::weight_last,
+                     .activation = activation_of(hyperparameters(weights.tree()), weights.config())}});
 }
 
 constexpr std::string_view kOlmoHybridFamilies[] = {"olmo_hybrid"};

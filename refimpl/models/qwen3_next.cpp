@@ -1,6 +1,7 @@
 // Qwen3-Next (Coder-Next too) and the language models of Qwen3.5, 3.6 and 3.8: Gated DeltaNet in most layers, gated
 // attention in the others; norms of 1 + w, but for the one inside the linear layers; a quarter of a head rotates.
 // Qwen3.5's rotary positions are of three axes, which text moves along alike.
+#include "refimpl/models/activation_name.h"
 #include "refimpl/models/rules.h"
 #include "refimpl/models/transformer.h"
 
@@ -8,11 +9,13 @@ namespace assay {
 namespace {
 
 std::unique_ptr<LanguageModel> make_qwen3_next(const Weights& weights, const ModelOptions& options) {
-  return make_decoder(weights, {.norm = NormForm::one_plus_weight,
-                                .gate = {.rounding = ResultRounding::as_arithmetic},
-                                .moe = options.moe,
-                                .recurrent = {.scan = options.scan},
-                                .prediction = {.layers = 1}});
+  return make_decoder(
+      weights, {.norm = NormForm::one_plus_weight,
+                .gate = {.rounding = ResultRounding::as_arithmetic},
+                .moe = options.moe,
+                .recurrent = {.scan = options.scan,
+                              .activation = activation_of(hyperparameters(weights.tree()), weights.config())},
+                .prediction = {.layers = 1}});
 }
 
 constexpr std::string_view kQwen3NextFamilies[] = {"qwen3_next"};

@@ -111,8 +111,11 @@ Qwen4Layer Qwen4::read_layer(const Weights& weights, std::size_t index, const Mo
   const Hyperparameters& h = hyperparameters(tree);
   ConfigReader config(weights.config(), tree.family);
   Qwen4Layer layer;
-  layer.recurrent = read_recurrent_mixer(
-      weights, index, {.epsilon = norm_.epsilon, .scan = options.scan, .norm_gate = gate_form(config, h)});
+  layer.recurrent = read_recurrent_mixer(weights, index,
+                                         {.epsilon = norm_.epsilon,
+                                          .scan = options.scan,
+                                          .norm_gate = gate_form(config, h),
+                                          .activation = activation_of(h, weights.config())});
   for (const AttentionGeometry& g : tree.attention) {
     if (std::find(g.layers.begin(), g.layers.end(), index) == g.layers.end()) continue;
     const BlockIndexForm form = {.block = config.size("indexer_compress_ratio").value(), .pooled = true};

@@ -45,6 +45,13 @@ Matrix CausalConvolution::operator()(const Matrix& x, std::size_t layer, std::si
   return ops.run(ConvolutionCall{x, weight, bias, silu, states_of(batch, layer, part)});
 }
 
+Matrix CausalConvolution::activated(const Matrix& x, std::size_t layer, std::size_t part,
+                                    Activation activation, const Batch& batch, Ops& ops) const {
+  const bool silu = activation == Activation::silu;
+  const Matrix y = (*this)(x, layer, part, silu, batch, ops);
+  return silu ? y : ops.activation(y, activation);
+}
+
 void require_all_heads(const Weights& weights, std::size_t layer) {
   if (key_heads_of(weights.tree(), layer) != key_heads_of(weights.whole_tree(), layer))
     throw Error::input(fmt::format("layer {} cannot be cut over ranks", layer)).in(weights.config().source());

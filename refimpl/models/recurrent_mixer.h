@@ -49,7 +49,7 @@ struct RecurrentForm {
   std::size_t norm_groups = 1;
   GateForm norm_gate = GateForm::silu;  // Gated DeltaNet: of the gate behind the norm
   bool heads_in_turn = false;
-  // MiniMax-01: of q, k and v; RG-LRU: of the branch beside it.
+  // MiniMax-01: of q, k and v; RG-LRU: of the branch beside it; of others: behind convolutions.
   Activation activation = Activation::silu;
 };
 
@@ -91,6 +91,8 @@ struct CausalConvolution {
   StateShape state() const { return {kernel - 1, channels}; }
   Matrix operator()(const Matrix& x, std::size_t layer, std::size_t part, bool silu, const Batch& batch,
                     Ops& ops) const;
+  Matrix activated(const Matrix& x, std::size_t layer, std::size_t part, Activation activation,
+                   const Batch& batch, Ops& ops) const;
 };
 // Throws Error::input where a rank would have some heads of a layer whose heads depend on their number.
 void require_all_heads(const Weights& weights, std::size_t layer);

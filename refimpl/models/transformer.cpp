@@ -28,6 +28,7 @@ class Decoder : public StagedModel {
       latent_ = latent_settings(weights.tree());
       latent_.form = form.latent;
       latent_.epsilon = form.latent_epsilon;
+      latent_.scale *= form.latent_scale;
     }
     const NormReader norms(weights, form);
     embedding_norm_ = form.unweighted_embedding_norm

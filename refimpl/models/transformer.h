@@ -87,6 +87,7 @@ struct DecoderForm {
   RecurrentForm recurrent = {};  // of layers that keep a state in place of a cache; epsilon is the tree's
   MlaForm latent = MlaForm::absorbed;
   double latent_epsilon = 1e-6;       // of the norms on latents
+  double latent_scale = 1;            // of the scores, beside 1/√(width of a head)
   std::optional<SituForm> situ = {};  // Kimi K3: of all MLPs and experts
   std::size_t residual_block = 0;     // Kimi K3: blocks see mixes of the stream, kept every so many layers
   BranchScales scales = {};

@@ -41,6 +41,18 @@ enum class Activation : std::uint8_t {
   gpt_oss,       // only gated: g = min(gate, limit), u = clamp(up, ±limit): g σ(1.702 g) (u + 1)
   relu_squared,  // max(x, 0)²
   sigmoid,
+  // The rest of what transformers has a name for and no weight.
+  gelu_cut,       // gelu_tanh, whose √(2/π) is written with ten digits
+  gelu_clipped,   // gelu within ±10
+  gelu_logistic,  // x σ(1.702 x)
+  tanh,
+  identity,
+  relu6,          // relu up to 6
+  leaky_relu,     // below 0, x / 100
+  hard_silu,      // x relu6(x + 3) / 6
+  mish,           // x tanh(ln(1 + eˣ))
+  laplace,        // ½ (1 + erf((x - 0.707107) / (0.282095 √2)))
+  softplus_root,  // √(ln(1 + eˣ))
 };
 struct GatedActivation {
   Activation activation = Activation::silu;

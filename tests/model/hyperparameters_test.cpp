@@ -128,6 +128,22 @@ TEST(Hyperparameters, RoutingOfDeepseek) {
   EXPECT_EQ(second.chosen_groups, 3U);
 }
 
+// A token takes no more experts than the chosen groups have, whatever the family.
+TEST(Hyperparameters, ChosenGroupsHaveTheExperts) {
+  for (const char* architecture : {"DeepseekV3ForCausalLM", "Glm4MoeForCausalLM", "Dots1ForCausalLM",
+                                   "SolarOpenForCausalLM", "MiMoV2FlashForCausalLM"}) {
+    ParsedJson config = {{"architectures", {architecture}},
+                         {"n_routed_experts", 8},
+                         {"n_group", 4},
+                         {"topk_group", 2},
+                         {"num_experts_per_tok", 4}};
+    EXPECT_EQ(error_of(tree_of(config)), "") << architecture;
+    config["num_experts_per_tok"] = 5;
+    EXPECT_NE(error_of(tree_of(config)).find("do not fit the number of experts"), std::string::npos)
+        << architecture << ": " << error_of(tree_of(config));
+  }
+}
+
 // Counts need no ε: what is wrong with it is told to who asks for it.
 TEST(Hyperparameters, WrongOnesLeaveCountsAlone) {
   const ParsedJson good = {{"architectures", {"LlamaForCausalLM"}}};

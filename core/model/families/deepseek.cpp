@@ -7,6 +7,7 @@
 #include "core/model/families/all.h"
 #include "core/model/families/deepseek.h"
 #include "core/model/families/forward.h"
+#include "core/model/families/mixture_forward.h"
 
 namespace assay::families {
 namespace {
@@ -144,10 +145,8 @@ ExpertRouting read_routing(ConfigReader& config, const ModuleTree& tree, std::st
     routing.groups = config.optional_number("n_group", defaults.groups).value_or(1);
     routing.chosen_groups = config.optional_number("topk_group", defaults.chosen_groups).value_or(1);
   }
-  config.require(routing.groups >= 1 && tree.experts % routing.groups == 0 && routing.chosen_groups >= 1 &&
-                     routing.chosen_groups <= routing.groups && tree.experts_per_token >= 1 &&
-                     tree.experts_per_token <= tree.experts / routing.groups * routing.chosen_groups,
-                 "n_group, topk_group and num_experts_per_tok do not fit the number of experts");
+  config.require(tree.experts_per_token >= 1, "num_experts_per_tok is 0");
+  require_groups(config, tree, routing);
   routing.scale = config.real("routed_scaling_factor", defaults.routed_scale);
   routing.renormalize = routing.method == Method::noaux_tc && config.flag("norm_topk_prob", true);
   return routing;

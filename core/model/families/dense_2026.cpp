@@ -120,7 +120,7 @@ void describe_modernbert_decoder(ConfigReader& config, ModuleTree& tree) {
   add_norm(head, "norm", d.hidden, Role::other, norm_bias);
   tree.modules.insert(tree.modules.end() - 1, std::move(head));
   const std::uint64_t every = config.size("global_attn_every_n_layers", 3).value(),
-                      window = config.number("local_attention", 128) / 2;
+                      window = config.number("sliding_window", config.number("local_attention", 128) / 2);
   add_geometry(tree, a, d.layers,
                windowed_layers(config, d.layers, [=](std::uint64_t i) { return i % every != 0; }), window);
 }

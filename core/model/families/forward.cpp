@@ -108,9 +108,9 @@ std::size_t moving_pairs(const RopeReader& reader, std::size_t head_dim) {
 // frequencies that do not fit the head then.
 std::size_t rotary_part(const RopeReader& reader, const ConfigReader& config, std::size_t head_dim,
                         const RopeClass& of_class, RopeRule::Type type) {
-  const double part =
-      reader.real("partial_rotary_factor", 0, 1)
-          .value_or(config.real(of_class.part_keys, is_gguf(config) ? 1 : of_class.part, 0, 1));
+  const bool whole = is_gguf(config) || (of_class.part_of_plain && type != RopeRule::Type::standard);
+  const double part = reader.real("partial_rotary_factor", 0, 1)
+                          .value_or(config.real(of_class.part_keys, whole ? 1 : of_class.part, 0, 1));
   if (type == RopeRule::Type::proportional) return head_dim;  // a part of whose pairs stands still
   const bool counts = of_class.partial || is_gguf(config);
   if (!counts && part != 1 && type != RopeRule::Type::standard)

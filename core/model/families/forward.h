@@ -16,8 +16,9 @@ struct RopeClass {
   double theta = 10000;
   std::size_t context = 2048;                        // max_position_embeddings
   std::optional<std::size_t> original_context = {};  // of the class itself: it counts before rope_scaling's
-  bool partial = false;  // partial_rotary_factor is read; GGUF's metadata always count
-  double part = 1;       // … and what it is where nothing says so
+  bool partial = false;        // partial_rotary_factor is read; GGUF's metadata always count
+  double part = 1;             // … and what it is where nothing says so
+  bool part_of_plain = false;  // … under the plain rule: the stretched ones rotate whole heads then
   std::string_view part_keys = "partial_rotary_factor";
   std::string_view theta_key = "rope_theta";  // outside of rope_parameters
   bool longrope_only = false;                 // and what early releases called "su" or "yarn" is meant by it

@@ -9,6 +9,7 @@
 
 #include "core/model/blocks.h"
 #include "core/model/families/forward.h"
+#include "core/model/families/mixture_forward.h"
 
 namespace assay::families {
 namespace {
@@ -105,9 +106,7 @@ Hyperparameters forward_bailing_hybrid(ConfigReader& config, const ModuleTree& t
   h.routing.scale = config.real("routed_scaling_factor", 2.5, -1e6, 1e6);
   h.routing.groups = config.number("n_group|num_expert_group", 8);
   h.routing.chosen_groups = config.number("topk_group", 4);
-  config.require(h.routing.groups > 0 && tree.experts % h.routing.groups == 0 &&
-                     h.routing.chosen_groups > 0 && h.routing.chosen_groups <= h.routing.groups,
-                 "n_group and topk_group do not fit together, or not the number of experts");
+  require_groups(config, tree, h.routing);
   return h;
 }
 Hyperparameters forward_bitnet(ConfigReader& config, const ModuleTree& tree) {
@@ -245,7 +244,7 @@ Hyperparameters forward_modernbert_decoder(ConfigReader& config, const ModuleTre
       read_rope(config, tree.attention.at(0).qk_head_dim, kModernbertLocal, told ? "sliding_attention" : ""),
       [=](std::uint64_t i) { return i % every != 0; }, h);
   const bool narrow = std::any_of(h.rope_of.begin(), h.rope_of.end(), [](const auto& of) { return of == 1; });
-  config.require(!narrow || config.number("local_attention", 128) >= 2,
+  config.require(!narrow || config.number("sliding_window", config.number("local_attention", 128) / 2) >= 1,
                  "local_attention is less than 2: a window that shows nothing");
   return h;
 }

@@ -149,7 +149,7 @@ Hyperparameters forward_linear(ConfigReader& config, const ModuleTree& tree) {
   Hyperparameters h =
       read_forward(config, tree, {.epsilon = 1e-5, .rope = {.context = 1048576}, .rotates = false});
   h.context = config.number("max_position_embeddings|model_max_length", 1048576);
-  read_groups(config, true, h);
+  read_groups(config, tree, true, h);
   if (config.is_null("routed_scaling_factor") || !config.has("routed_scaling_factor"))
     h.routing.scale = 2.446;
   return h;

@@ -26,20 +26,28 @@ constexpr ForwardClass kSolarClass = {.epsilon = 1e-5, .rope = {.theta = 1e6, .c
 
 }  // namespace
 
-void read_groups(ConfigReader& config, bool renormalizes, Hyperparameters& h) {
+void require_groups(const ConfigReader& config, const ModuleTree& tree, const ExpertRouting& routing) {
+  const bool fits =
+      routing.groups > 0 && routing.chosen_groups > 0 && routing.chosen_groups <= routing.groups;
+  config.require(fits, "n_group and topk_group do not fit together");
+  if (routing.groups == 1) return;
+  config.require(tree.experts % routing.groups == 0 &&
+                     tree.experts_per_token <= tree.experts / routing.groups * routing.chosen_groups,
+                 "n_group, topk_group and num_experts_per_tok do not fit the number of experts");
+}
+
+void read_groups(ConfigReader& config, const ModuleTree& tree, bool renormalizes, Hyperparameters& h) {
   h.routing.renormalize = config.flag("norm_topk_prob|moe_renormalize", renormalizes);
   if (!config.is_null("routed_scaling_factor"))
     h.routing.scale = config.real("routed_scaling_factor", 1, 0, 1e6);
   h.routing.groups = config.number("n_group|num_expert_group", 1);
   h.routing.chosen_groups = config.number("topk_group", 1);
-  config.require(
-      h.routing.groups > 0 && h.routing.chosen_groups > 0 && h.routing.chosen_groups <= h.routing.groups,
-      "n_group and topk_group do not fit together");
+  require_groups(config, tree, h.routing);
 }
 
 Hyperparameters forward_dots1(ConfigReader& config, const ModuleTree& tree) {
   Hyperparameters h = read_forward(config, tree, kDots1Class);
-  read_groups(config, false, h);
+  read_groups(config, tree, false, h);
   return h;
 }
 Hyperparameters forward_ernie4_5_moe(ConfigReader& config, const ModuleTree& tree) {
@@ -54,7 +62,7 @@ Hyperparameters forward_flex_olmo(ConfigReader& config, const ModuleTree& tree) 
 }
 Hyperparameters forward_glm4_moe(ConfigReader& config, const ModuleTree& tree) {
   Hyperparameters h = read_forward(config, tree, kGlm4MoeClass);
-  read_groups(config, true, h);
+  read_groups(config, tree, true, h);
   return h;
 }
 Hyperparameters forward_hunyuan_moe(ConfigReader& config, const ModuleTree& tree) {
@@ -90,10 +98,15 @@ Hyperparameters forward_mimo_v2(ConfigReader& config, const ModuleTree& tree) {
                  "attention_projection_layout is not split: MiMo is computed with matrices apart");
   const ParsedJson* ropes = object_in(config, "rope_parameters");
   const bool by_kind = ropes != nullptr && ropes->contains("sliding_attention");
-  const RopeClass local = {.context = 131072, .partial = true, .part = 0.334, .theta_key = "swa_rope_theta"};
-  ForwardClass of_class = {.epsilon = 1e-5,
-                           .rope = {.theta = 5e6, .context = 131072, .partial = true, .part = 0.334},
-                           .epsilon_key = "rms_norm_eps|layernorm_epsilon"};
+  const RopeClass local = {.context = 131072,
+                           .partial = true,
+                           .part = 0.334,
+                           .part_of_plain = true,
+                           .theta_key = "swa_rope_theta"};
+  ForwardClass of_class = {
+      .epsilon = 1e-5,
+      .rope = {.theta = 5e6, .context = 131072, .partial = true, .part = 0.334, .part_of_plain = true},
+      .epsilon_key = "rms_norm_eps|layernorm_epsilon"};
   if (by_kind) of_class.layer_type = "full_attention";
   Hyperparameters h = read_forward(config, tree, of_class);
   const AttentionGeometry& last = tree.attention.back();  // those with a window, where there are any
@@ -107,7 +120,7 @@ Hyperparameters forward_mimo_v2(ConfigReader& config, const ModuleTree& tree) {
     h.rope_of.resize(h.rope_of.size() + g.layers.size(), 1);
   if (!config.is_null("attention_value_scale"))
     h.value_scale = config.real("attention_value_scale", 0.707, -1e6, 1e6);
-  read_groups(config, true, h);
+  read_groups(config, tree, true, h);
   return h;
 }
 // The published config has rotary_dim, which the class does not read: half a head is what both say.
@@ -145,7 +158,7 @@ Hyperparameters forward_qwen3_vl(ConfigReader& config, const ModuleTree& tree) {
 }
 Hyperparameters forward_solar_open(ConfigReader& config, const ModuleTree& tree) {
   Hyperparameters h = read_forward(config, tree, kSolarClass);
-  read_groups(config, true, h);
+  read_groups(config, tree, true, h);
   return h;
 }
 

@@ -7,7 +7,9 @@
 namespace assay::families {
 
 // DeepSeek-V3's way of choosing, under its keys and Kimi's.
-void read_groups(ConfigReader& config, bool renormalizes, Hyperparameters& h);
+void read_groups(ConfigReader& config, const ModuleTree& tree, bool renormalizes, Hyperparameters& h);
+// Throws Error::input where experts do not make so many groups, or those chosen have fewer than a token takes.
+void require_groups(const ConfigReader& config, const ModuleTree& tree, const ExpertRouting& routing);
 
 Hyperparameters forward_dots1(ConfigReader& config, const ModuleTree& tree);
 Hyperparameters forward_ernie4_5_moe(ConfigReader& config, const ModuleTree& tree);

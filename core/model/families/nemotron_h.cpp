@@ -253,7 +253,7 @@ Hyperparameters forward_nemotron_h(ConfigReader& config, const ModuleTree& tree)
                                     .activation = "relu2",
                                     .epsilon_key = "layer_norm_epsilon",
                                     .rotates = false});
-  read_groups(config, true, h);
+  read_groups(config, tree, true, h);
   config.require(
       h.routing.groups == 1 || config.config().text_sections("block_configs").empty(),
       "block_configs is there, and n_group not 1: groups of experts that differ by layer are counted, "

@@ -204,7 +204,7 @@ void describe_qwen4_exp(ConfigReader& config, ModuleTree& tree) {
 }
 
 Hyperparameters forward_qwen4_exp(ConfigReader& config, const ModuleTree& tree) {
-  Hyperparameters h = read_forward(config, tree, {.rope = {.context = 32768, .partial = true, .part = 0.25}});
+  Hyperparameters h = read_forward(config, tree, {.rope = {.context = 32768, .partial = true}});
   h.routing.renormalize = config.flag("norm_topk_prob", true);
   if (tree.attention.empty()) return h;
   const AttentionGeometry& g = tree.attention.front();

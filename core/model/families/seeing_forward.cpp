@@ -23,7 +23,7 @@ Hyperparameters forward_glm4v_text(ConfigReader& config, const ModuleTree& tree)
 }
 Hyperparameters forward_glm4v_moe_text(ConfigReader& config, const ModuleTree& tree) {
   Hyperparameters h = read_forward(config, tree, kGlm4vMoeTextClass);
-  read_groups(config, true, h);
+  read_groups(config, tree, true, h);
   return h;
 }
 Hyperparameters forward_glm_ocr(ConfigReader& config, const ModuleTree& tree) {

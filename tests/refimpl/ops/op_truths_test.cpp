@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "core/numeric/codec.h"
+#include "refimpl/models/activation_name.h"
 #include "refimpl/ops/reference.h"
 #include "refimpl/sampling/law.h"
 #include "tests/support/paths.h"
@@ -250,6 +252,19 @@ TEST_P(OpTruths, Activations) {
   Case c("gated.gpt_oss", GetParam());
   c.expect(c.ops.gated_activation(c.matrix("x"), c.matrix("u"),
                                   {.activation = Activation::gpt_oss, .limit = 1.75}));
+}
+
+// By the names of transformers, which write some of them out operation by operation and so round in between.
+TEST_P(OpTruths, ActivationsByName) {
+  const auto config = ModelConfig::from_json(ParsedJson::parse(R"({"model_type": "llama"})"), "config.json");
+  for (const char* name : {"relu2", "sigmoid", "gelu_fast", "gelu_10", "quick_gelu", "tanh", "linear",
+                           "relu6", "leaky_relu", "hardswish", "mish", "laplace", "sqrtsoftplus"}) {
+    Hyperparameters h;
+    h.activation = name;
+    Case c(std::string("activation.") + name, GetParam());
+    c.rounded_elsewhere = 0.6;
+    c.expect(c.ops.activation(c.matrix("x"), activation_of(h, config)));
+  }
 }
 
 TEST_P(OpTruths, ElementByElement) {

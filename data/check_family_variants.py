@@ -745,6 +745,32 @@ def simple(*names, **options):
 
 
 BIASES = ("attention_bias", "mlp_bias")
+def gemma4_assistant(text_type="gemma4_text"):
+    def config():
+        text = kinds(decoder())
+        del text["tie_word_embeddings"]
+        layers = text["num_hidden_layers"]
+        text |= {"model_type": text_type, "num_kv_shared_layers": layers, "attention_bias": chance()}
+        if text_type == "gemma4_text":
+            text |= {"hidden_size_per_layer_input": 0, "vocab_size_per_layer_input": 0}
+        if "layer_types" in text:
+            text["layer_types"][-1] = "full_attention"
+        text["vocab_size"] = 7 * draw.randint(5, 30)
+        return {"text_config": text, "backbone_hidden_size": draw.randint(5, 90), "use_ordered_embeddings": chance(),
+                "num_centroids": 7, "tie_word_embeddings": True}
+
+    return config
+
+
+def muse_glimmer_assistant():
+    config = decoder(head_dim=False)
+    del config["tie_word_embeddings"], config["vocab_size"]
+    config["head_dim"] = draw.choice([4, 6, 8])
+    if chance():
+        config["target_layer_ids"] = [draw.randint(0, 30) for _ in range(draw.randint(1, 6))]
+    return kinds(config)
+
+
 FAMILIES = {
     "afmoe": ("AfmoeForCausalLM", afmoe),
     "apertus": ("ApertusForCausalLM", simple("attention_bias", head_dim=False)),
@@ -859,6 +885,9 @@ FAMILIES = {
     "zaya": ("ZayaForCausalLM", zaya),
     "olmo_hybrid": ("OlmoHybridForCausalLM", olmo_hybrid),
     "zamba": ("ZambaForCausalLM", zamba),
+    "gemma4_assistant": ("Gemma4AssistantForCausalLM", gemma4_assistant()),
+    "gemma4_unified_assistant": ("Gemma4UnifiedAssistantForCausalLM", gemma4_assistant("gemma4_unified_text")),
+    "muse_glimmer_assistant": ("MuseGlimmerAssistantModel", muse_glimmer_assistant),
     "zamba2": ("Zamba2ForCausalLM", zamba2),
     "lfm3": ("Lfm3ForCausalLM", lfm3),
     "kolibri1": ("Kolibri1ForCausalLM", kolibri1),

@@ -57,6 +57,8 @@ def as_published(model, state):
     if kind == "minimax":  # decays of lightning attention: saved, and computed again by everyone
         decays = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")
         return {name: t for name, t in state.items() if not name.endswith(decays)}
+    if kind in ("gemma4_assistant", "gemma4_unified_assistant"):  # whole numbers, no weights
+        return {name: t for name, t in state.items() if not name.endswith("token_ordering")}
     if kind == "qwen4_exp_text":  # whole numbers, no weights
         tables = ("layer_multipliers", "ngram_heads_offsets", "ngram_heads_vocab_sizes")
         return {name: t for name, t in state.items() if not name.endswith(tables)}

@@ -185,6 +185,33 @@ TEST(MoreFamilies, Eagle3MayTakeTheLastHiddenStateAsItIs) {
   expect_stored(tree, "midlayer.self_attn.q_proj.weight", {40, 80});
 }
 
+// transformers' default configs of 5.24, which have 2,872,140,800 parameters beside a scale a layer, and 2,555,985,152.
+TEST(MoreFamilies, AssistantsGuessForAnother) {
+  const ModuleTree unified = described(R"({"architectures": ["Gemma4UnifiedAssistantForCausalLM"],
+      "model_type": "gemma4_unified_assistant", "backbone_hidden_size": 3840, "text_config": {"model_type":
+      "gemma4_unified_text", "num_kv_shared_layers": 30}})");
+  EXPECT_EQ(count(unified).total, 2'872'140'800U + 30);
+  expect_stored(unified, "pre_projection.weight", {2304, 7680});
+  expect_stored(unified, "post_projection.weight", {3840, 2304});
+  expect_stored(unified, "model.layers.5.self_attn.q_proj.weight", {4096, 2304});
+  EXPECT_FALSE(TensorLookup(unified).find("model.layers.0.self_attn.k_proj.weight"));
+  for (const AttentionGeometry& g : unified.attention) EXPECT_FALSE(g.cached);
+  const auto small = [](const char* more) {
+    return fmt::format(R"({{"architectures": ["Gemma4AssistantForCausalLM"], "model_type": "gemma4_assistant",
+      "use_ordered_embeddings": true, "num_centroids": 7, "text_config": {{"model_type": "gemma4_text", "vocab_size": 98,
+      "num_hidden_layers": 2{}}}}})",
+                       more);
+  };
+  const ModuleTree ordered = described(small(""));
+  expect_stored(ordered, "masked_embedding.centroids.weight", {7, 2304});
+  expect_stored(ordered, "masked_embedding.token_ordering", {98});
+  expect_refused(small(R"(, "num_kv_shared_layers": 1)"), "num_kv_shared_layers is not of all layers");
+  const ModuleTree muse = described(R"({"model_type": "muse_glimmer_assistant"})");
+  EXPECT_EQ(count(muse).total, 2'555'985'152U);
+  expect_stored(muse, "encoder.fc.weight", {6656, 5 * 6656});
+  EXPECT_EQ(muse.attention.front().window, 2048U);
+}
+
 TEST(MoreFamilies, EagleNormsNothingBeforeItsFirstLayer) {
   const ModuleTree tree = described(R"({"architectures": ["LlamaForCausalLMEagle"], "model_type": "llama",
       "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 1, "num_attention_heads": 32,

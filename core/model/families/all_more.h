@@ -25,5 +25,6 @@ extern const Family kChameleon, kMoonshine, kCanary;
 extern const Family kOpenmoe, kMossVl;
 // draft_kin.cpp
 extern const Family kEagle, kEagleQwen2, kDflash, kDflash2, kXpress, kDspark;
+extern const Family kGemma4Assistant, kGemma4UnifiedAssistant, kMuseGlimmerAssistant;
 
 }  // namespace assay::families

@@ -87,8 +87,9 @@ void check_experts(const ModuleTree& tree, const ConfigReader& reader) {
 // What differs by layer, as transformers saves it since 5.24 of any model ("1": {"intermediate_size": 32}): of families that read
 // it, or whose own keys say the same.
 void check_layers_alike(const Family& family, const ConfigReader& reader) {
-  constexpr std::string_view kRead[] = {"embedding_gemma2", "gemma4",     "gemma4_unified",
-                                        "domyn_edge",       "dots3_note", "step3p5"};
+  constexpr std::string_view kRead[] = {
+      "embedding_gemma2",         "gemma4",     "gemma4_unified", "gemma4_assistant",
+      "gemma4_unified_assistant", "domyn_edge", "dots3_note",     "step3p5"};
   const ParsedJson& config = reader.config().text();
   const auto found = config.find("per_layer_config");
   if (found == config.end() || found->is_null() || found->empty()) return;

@@ -58,7 +58,7 @@ HeadAttention saved_by_layer(ConfigReader& config, const ParsedJson& saved, cons
   return found.value_or(l.windowed);
 }
 
-Gemma4Layers read_gemma4_layers(ConfigReader& config, const Decoder& d) {
+Gemma4Layers read_gemma4_layers(ConfigReader& config, const Decoder& d, bool assistant) {
   Gemma4Layers l;
   l.windowed = d.attention();
   l.windowed.qkv_bias = l.windowed.output_bias = config.flag("attention_bias", false);
@@ -79,8 +79,12 @@ Gemma4Layers read_gemma4_layers(ConfigReader& config, const Decoder& d) {
   l.full.has_v = !keys_are_values;
   config.require_divides(l.full.kv_heads, l.full.heads);
   const std::uint64_t shared = config.number("num_kv_shared_layers", 0);
-  config.require(shared < d.layers.value(), "num_kv_shared_layers leaves no layer with keys of its own");
-  l.first_shared = d.layers.value() - shared;
+  if (assistant)
+    config.require(shared == 0 || shared == d.layers.value(),
+                   "num_kv_shared_layers is not of all layers, and an assistant's have no keys of their own");
+  else
+    config.require(shared < d.layers.value(), "num_kv_shared_layers leaves no layer with keys of its own");
+  l.first_shared = assistant ? 0 : d.layers.value() - shared;
   l.wide_mlp = config.flag("use_double_wide_mlp", false);
   return l;
 }
@@ -214,7 +218,7 @@ void describe_gemma4_kin(ConfigReader& config, ModuleTree& tree, const Gemma4Kin
                                   .kv_heads = 4,
                                   .head_dim = 256,
                                   .tied = true});
-  const Gemma4Layers l = read_gemma4_layers(config, d);
+  const Gemma4Layers l = read_gemma4_layers(config, d, kin.assistant);
   const auto per_layer = per_layer_width(config, kin);
   const bool moe = config.flag("enable_moe_block", false);
   const Experts experts =
@@ -222,7 +226,7 @@ void describe_gemma4_kin(ConfigReader& config, ModuleTree& tree, const Gemma4Kin
           : Experts{};
   const Quantity expert_width = moe ? config.size("moe_intermediate_size") : Quantity(1);
 
-  const std::string prefix = is_nested(config) ? "model.language_model." : "model.";
+  const std::string prefix = is_nested(config) && !kin.assistant ? "model.language_model." : "model.";
   const auto groups = group_layers(
       prefix + "layers.{layer}", d.layers,
       [&](std::uint64_t i) {

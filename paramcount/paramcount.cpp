@@ -88,7 +88,12 @@ Model load_model(const fs::path& path, int jobs) {
                                     : read_config(path);
   const bool derived = weights && !is_described(config);
   ModuleTree tree = derived ? derive_tree(*checkpoint, config) : describe(config);
-  if (checkpoint && !derived) tree = in_layout_of(std::move(tree), *checkpoint);
+  std::optional<Finding> stacked;
+  if (checkpoint && !derived) {
+    const ModuleTree published = tree;
+    tree = in_layout_of(std::move(tree), *checkpoint);
+    stacked = stacked_unlike_releases(published, tree);
+  }
   Model model{
       config.source(), std::move(config), std::move(tree), {}, {}, std::move(checkpoint), {}, {}, {}, {}};
   model.totals = count(model.tree);
@@ -99,6 +104,7 @@ Model load_model(const fs::path& path, int jobs) {
     model.findings.insert(model.findings.end(), of_files.begin(), of_files.end());
     // Pointers instead of weights, or none that can be read: the config alone still has its say.
     if (derived) model.findings.push_back(derived_finding(model));
+    if (stacked) model.findings.push_back(std::move(*stacked));
     if (!model.checkpoint->tensors.empty()) {
       model.reconciliation = reconcile(model.tree, model.config, *model.checkpoint);
       const Findings& more = model.reconciliation->findings;

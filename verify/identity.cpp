@@ -66,8 +66,9 @@ void give_back(const std::string& folder, Checkpoint&& checkpoint, Structure& st
 
 Findings compare(const fs::path& config_file, const Checkpoint& checkpoint) {
   const ModelConfig config = ModelConfig::read(config_file);
-  const ModuleTree tree = in_layout_of(describe(config), checkpoint);
+  const ModuleTree published = describe(config), tree = in_layout_of(published, checkpoint);
   Findings findings = reconcile(tree, config, checkpoint).findings;
+  if (auto stacked = stacked_unlike_releases(published, tree)) findings.push_back(std::move(*stacked));
   if (auto unlike = class_unlike_type(config)) findings.push_back(std::move(*unlike));
   return findings;
 }

@@ -1,5 +1,7 @@
 #include "core/model/expert_layout.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/model/blocks.h"
@@ -235,6 +237,29 @@ ModuleTree in_layout_of(ModuleTree tree, const Checkpoint& checkpoint) {
   ExpertLayout layout;
   for (const CheckpointTensor& tensor : checkpoint.tensors) layout.see(tensor.name, tensor.shape);
   return layout.applied_to(std::move(tree));
+}
+
+std::optional<Finding> stacked_unlike_releases(const ModuleTree& published, const ModuleTree& here) {
+  const auto stacks_of = [](const ModuleTree& tree) {
+    std::uint64_t stacks = 0;
+    for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
+      if (spec.part == Part::routed_expert && spec.stacked != 0) stacks += where.copies;
+    });
+    return stacks;
+  };
+  const std::uint64_t more = stacks_of(here), released = stacks_of(published);
+  if (more <= released) return std::nullopt;
+  return Finding{
+      Severity::warning,
+      "model.experts_stacked",
+      fmt::format("the experts of each layer are fused into stacks (gate_up_proj, down_proj; {} of them), as "
+                  "transformers 5 computes with them, where releases of this family hold them one by one: "
+                  "loaders that look for single experts, as transformers 4 does, find none of them",
+                  more - released),
+      {},
+      {},
+      {},
+      "assay convert --to bf16 takes them apart"};
 }
 
 ModuleTree with_experts_apart(ModuleTree tree) {

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@
 
 #include "core/formats/checkpoint.h"
 #include "core/model/module_tree.h"
+#include "core/system/finding.h"
 
 namespace assay {
 
@@ -48,6 +50,9 @@ class ExpertLayout {
 };
 
 ModuleTree in_layout_of(ModuleTree tree, const Checkpoint& checkpoint);
+
+// model.experts_stacked: `here`, in a checkpoint's layout, has experts in stacks that `published` has one by one.
+std::optional<Finding> stacked_unlike_releases(const ModuleTree& published, const ModuleTree& here);
 
 // Every stack of `tree` taken apart, as if the names had said so.
 ModuleTree with_experts_apart(ModuleTree tree);

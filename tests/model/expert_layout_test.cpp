@@ -106,6 +106,27 @@ TEST(ExpertLayout, StacksOfTransformers5AreTheModel) {
   expect_whole(qwen, transformers_5(qwen, "gate"));
 }
 
+// Fused experts are one diagnosis; stacks that are published so, and what lies as published, are none.
+TEST(ExpertLayout, StacksUnlikeReleasesAreTold) {
+  const auto told = [](const std::string& text, bool fused) {
+    const ModelConfig config = config_of(text);
+    const ModuleTree published = describe(config);
+    std::vector<StoredTensor> tensors;
+    for_each_tensor(published, [&](const std::string& name, const TensorSpec& spec, const TensorIndices&) {
+      tensors.push_back({name, kType, spec.shape});
+    });
+    if (fused) tensors = transformers_5(config, "gate");
+    return stacked_unlike_releases(published, in_layout_of(published, test::make_checkpoint(tensors)));
+  };
+  const auto fused = told(kMixtral, true);
+  ASSERT_TRUE(fused);
+  EXPECT_EQ(fused->code, "model.experts_stacked");
+  EXPECT_EQ(fused->severity, Severity::warning);
+  EXPECT_NE(fused->message.find("; 4 of them"), std::string::npos) << fused->message;
+  EXPECT_FALSE(told(kMixtral, false));
+  EXPECT_FALSE(told(kGptOss, false));
+}
+
 TEST(ExpertLayout, AStackInFp8HasItsScales) {
   const std::string fp8 =
       R"(, "quantization_config": {"quant_method": "fp8", "weight_block_size": [32, 32]}})";

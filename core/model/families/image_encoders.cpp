@@ -43,7 +43,7 @@ std::string trimmed(const std::string& prefix) {
 }
 
 Quantity read_image_width(ConfigReader& config, ModuleTree& tree, std::uint64_t class_default) {
-  const Quantity hidden = config.size("hidden_size", class_default);
+  Quantity hidden = config.size("hidden_size", class_default);
   config.require_divides(config.size("num_attention_heads", class_default == 384 ? 6 : 12), hidden);
   tree.hidden_size = hidden.value();
   return hidden;
@@ -122,7 +122,7 @@ void add_vit(ConfigReader& config, ModuleTree& tree, const ImageKin& kin, const 
 // Square patches of one kind behind tokens that ViT and DeiT have; its width.
 Quantity add_plain_vit(ConfigReader& config, ModuleTree& tree, const ImageKin& kin,
                        std::vector<std::string> tokens) {
-  const Quantity hidden = read_image_width(config, tree, 768);
+  Quantity hidden = read_image_width(config, tree, 768);
   add_vit(config, tree, kin,
           {hidden, seen_patches(config, 16), config.size("num_channels", 3),
            pixel_sides(config, "patch_size", 16), std::move(tokens)});

@@ -29,7 +29,7 @@ void add_joined(ConfigReader& document, ModuleTree& tree, const Quantity& seen) 
 }  // namespace
 
 void add_nvila(ConfigReader& document, ModuleTree& tree) {
-  add_joined(document, tree, 3 * 1152);
+  add_joined(document, tree, std::uint64_t{3} * 1152);
 }
 
 void add_jet_vlm(ConfigReader& document, ModuleTree& tree) {

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kRowsOfNewTokens = 3;
 
 Module perceiver(ConfigReader& tokenizer, const Quantity& out) {
-  constexpr std::uint64_t kDepth = 6, kInner = 16 * 96;
+  constexpr std::uint64_t kDepth = 6, kInner = std::uint64_t{16} * 96;
   const Quantity width = tokenizer.size("vis_feature_dim", 1152), wide = Quantity(4) * width, inner = kInner;
   Module module{"vlm.vision_tokenizer", "perceiver", {}, {}, {}};
   Tower(module, Part::projector)

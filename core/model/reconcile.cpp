@@ -16,6 +16,7 @@
 #include "core/model/reconcile_layers.h"
 #include "core/model/renamed_tensors.h"
 #include "core/model/said_form.h"
+#include "core/model/shape_faults.h"
 #include "core/model/stored_checks.h"
 #include "core/model/stored_form.h"
 #include "core/model/stored_names.h"
@@ -89,6 +90,8 @@ class Reconciler {
     check_mtp();
     check_turned_stacks();
     for (Finding& finding : layers_.findings()) findings_.add(std::move(finding));
+    for (Finding& finding : shapes_.findings()) findings_.add(std::move(finding));
+    result_.misshapen_tensors = shapes_.tensors();
     write_lines();
     result_.findings = findings_.take();
     return std::move(result_);
@@ -129,7 +132,7 @@ class Reconciler {
     if (packed)
       result_.unpacked += spec.elements.value() - elements;
     else
-      report_shape(tensor, spec);
+      shapes_.take(tensor, spec, file_of(tensor));
   }
 
   void check_type(const CheckpointTensor& tensor, const TensorSpec& spec, std::uint64_t copy) {
@@ -165,18 +168,6 @@ class Reconciler {
   static std::string weight_name(const std::string& name) {
     const auto stored = parse_stored_name(name);
     return stored && stored->part == StoredPart::codes ? stored->weight : name;
-  }
-
-  void report_shape(const CheckpointTensor& tensor, const TensorSpec& spec) {
-    ++result_.misshapen_tensors;
-    findings_.add({Severity::error,
-                   "model.tensor_shape",
-                   fmt::format("is {} {}, the config asks for {} = {}", name(tensor.type),
-                               shape_text(tensor.shape), shape_text(spec.shape), spec.elements.symbols()),
-                   file_of(tensor),
-                   tensor.name,
-                   {},
-                   {}});
   }
 
   void take_scale(const CheckpointTensor& tensor, std::uint64_t elements, const StoredName& stored,
@@ -519,6 +510,7 @@ class Reconciler {
   LayerFaults layers_{{.layers = tree_.layers, .prediction = prediction_claim()},
                       [this](const std::string& name) { return lookup_.find(name).has_value(); }};
   FusedFaults fused_;
+  ShapeFaults shapes_;
   std::vector<const CheckpointTensor*> unknown_;  // whose names the config's model has not
   std::vector<std::pair<std::string, const TensorSpec*>> perhaps_fused_;
   bool promised_is_main_ = false;  // what lies where layers for prediction are promised are others

@@ -46,6 +46,26 @@ ParsedJson a_layer_less(ParsedJson config) {
   return config;
 }
 
+// A number that the config has wrong is met in every layer: a finding for each kind of tensor.
+TEST(WrongNumbers, AreToldForEachKindOfTensor) {
+  const ParsedJson config = fixture("qwen3_moe");
+  const std::vector<StoredTensor> tensors = tensors_of(describe(model(config)));
+  const auto told = [&](const char* key, std::uint64_t value) {
+    ParsedJson wrong = config;
+    wrong[key] = value;
+    std::vector<std::string> kinds;
+    for (const Finding& finding : findings_of(wrong, tensors)) {
+      EXPECT_EQ(finding.code, "model.tensor_shape") << finding.message;
+      EXPECT_NE(finding.message.find(" more of its kind"), std::string::npos) << finding.message;
+      kinds.push_back(finding.tensor);
+    }
+    return kinds;
+  };
+  const std::uint64_t heads = config["num_key_value_heads"].get<std::uint64_t>();
+  EXPECT_EQ(told("num_key_value_heads", heads == 1 ? 2 : 1).size(), 2u);
+  EXPECT_EQ(told("moe_intermediate_size", config["moe_intermediate_size"].get<std::uint64_t>() + 1).size(), 3u);
+}
+
 class LayerCounts : public testing::TestWithParam<const char*> {};
 
 TEST_P(LayerCounts, TooSmallIsOneLine) {

@@ -15,7 +15,12 @@ def any_activation(config):
 
 
 def convolved(config):
-    return {**config, "hidden_act": draw.choice(["gelu", "relu", "tanh", "mish"])}
+    return {**config, "hidden_act": draw.choice(["gelu", "quick_gelu", "tanh", "mish"])}
+
+
+def kimi_linear(config):
+    """Its class ties nothing, whatever a config says."""
+    return {**convolved(config), "tie_word_embeddings": False}
 
 
 def bailing_hybrid(config):
@@ -55,11 +60,12 @@ def windows_by(key):
 
 
 def cohere2_moe(config):
-    return {**windows_by("sliding_window_pattern")(config), "mlp_layer_types": ["dense", "sparse", "sparse", "sparse"]}
+    return {**windows_by("sliding_window_pattern")(config), "mlp_layer_types": ["dense", "sparse", "sparse", "sparse"],
+            "num_experts_per_tok": config["num_experts"]}
 
 
 CHANGES = {
-    "arcee": any_activation, "granitemoe": any_activation, "kimi_linear": convolved, "olmo_hybrid": convolved,
+    "arcee": any_activation, "granitemoe": any_activation, "kimi_linear": kimi_linear, "olmo_hybrid": convolved,
     "falcon_h1": convolved, "granitemoehybrid": convolved,
     "bailing_hybrid": bailing_hybrid, "qwen4_exp": qwen4_exp, "mimo_v2_flash": mimo_v2_flash, "modernbert_decoder": modernbert_decoder,
     "afmoe": windows_by("global_attn_every_n_layers"), "cohere2_moe": cohere2_moe,

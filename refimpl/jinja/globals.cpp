@@ -72,6 +72,7 @@ Dict::Entries dict_entries(std::string_view callee, const Arguments& arguments) 
   if (arguments.positional.size() > 1)
     fail(fmt::format("{}() takes at most one positional argument", callee));
   for (const Value& from : arguments.positional) {
+    if (from.is_undefined()) fail(static_cast<const Undefined*>(from.object())->message);
     if (from.is_dict()) {
       entries = from.as_dict().entries;
       continue;

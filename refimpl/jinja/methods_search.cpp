@@ -136,7 +136,9 @@ Value split(Session&, const Value& self, const Arguments& arguments) {
 
 Value splitlines(Session&, const Value& self, const Arguments& arguments) {
   const Values bound = bind("splitlines", arguments, {"keepends"}, 0);
-  return texts(split_lines(self.str(), flag(bound[0])), is_safe(self));
+  const bool keeps_ends =
+      !bound[0].is_missing() && whole_argument(bound[0]) != 0;  // Python asks for an integer
+  return texts(split_lines(self.str(), keeps_ends), is_safe(self));
 }
 
 template <bool from_left>

@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/system/error.h"
-#include "refimpl/models/activation_name.h"
 #include "refimpl/models/rules.h"
 #include "refimpl/models/step_limits.h"
 #include "refimpl/models/transformer.h"
@@ -13,27 +12,23 @@ namespace {
 
 std::unique_ptr<LanguageModel> make_mamba(const Weights& weights, const ModelOptions& options) {
   const ModelConfig& source = weights.config();
-  DecoderForm form = {
-      .recurrent = {.scan = options.scan,
-                    .activation = activation_of(hyperparameters(weights.tree()), weights.config())}};
+  DecoderForm form = {.recurrent = {.scan = options.scan}};
   if (source.model_type() == "falcon_mamba")
     form.recurrent.inner_norms = ConfigReader(source, "Falcon-Mamba").real("mixer_rms_eps", 1e-6, 1e-30, 1);
   return make_decoder(weights, form);
 }
 std::unique_ptr<LanguageModel> make_mamba2(const Weights& weights, const ModelOptions& options) {
-  DecoderForm form = {
-      .recurrent = {.scan = options.scan,
-                    .activation = activation_of(hyperparameters(weights.tree()), weights.config())}};
+  DecoderForm form = {.recurrent = {.scan = options.scan}};
   read_step_limits(weights.config(), form.recurrent);
   return make_decoder(weights, form);
 }
 
 constexpr std::string_view kMambaFamilies[] = {"mamba"};
 constexpr std::string_view kMambaUsed[] = {
-    "vocab_size",  "hidden_size",         "d_model",       "num_hidden_layers",
-    "n_layer",     "tie_word_embeddings", "state_size",    "intermediate_size",
-    "expand",      "time_step_rank",      "use_bias",      "use_conv_bias",
-    "conv_kernel", "layer_norm_epsilon",  "mixer_rms_eps", "hidden_act"};
+    "vocab_size",  "hidden_size",         "d_model",      "num_hidden_layers",
+    "n_layer",     "tie_word_embeddings", "state_size",   "intermediate_size",
+    "expand",      "time_step_rank",      "use_bias",     "use_conv_bias",
+    "conv_kernel", "layer_norm_epsilon",  "mixer_rms_eps"};
 constexpr std::string_view kMamba2Families[] = {"mamba2"};
 constexpr std::string_view kMamba2Used[] = {"vocab_size",
                                             "hidden_size",
@@ -50,7 +45,6 @@ constexpr std::string_view kMamba2Used[] = {"vocab_size",
                                             "conv_kernel",
                                             "use_conv_bias",
                                             "layer_norm_epsilon",
-                                            "hidden_act",
                                             "time_step_limit"};
 // How weights began, how many tokens a scan takes at once, which of several forms it has. The stream of layers is as wide
 // as activations are here, whatever residual_in_fp32 says.
@@ -74,10 +68,11 @@ constexpr std::string_view kMambaIdle[] = {"time_step_scale",
                                            "initializer_range",
                                            "layer_types",
                                            "time_step_rank"};
+constexpr FixedKey kMambaFixed[] = {{"hidden_act", "\"silu\""}};
 
 }  // namespace
 
-const ModelRule kMambaRule = {kMambaFamilies, {}, {kMambaUsed, kMambaIdle}, make_mamba};
-const ModelRule kMamba2Rule = {kMamba2Families, {}, {kMamba2Used, kMambaIdle}, make_mamba2};
+const ModelRule kMambaRule = {kMambaFamilies, {}, {kMambaUsed, kMambaIdle, kMambaFixed}, make_mamba};
+const ModelRule kMamba2Rule = {kMamba2Families, {}, {kMamba2Used, kMambaIdle, kMambaFixed}, make_mamba2};
 
 }  // namespace assay

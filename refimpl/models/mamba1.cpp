@@ -62,7 +62,7 @@ class Mamba1 final : public RecurrentMixer {
                                             .rounding = ResultRounding::float32,
                                             .sequences = states_of(batch, layer, 1)});
     at("scan", y);
-    const Matrix out = ops.gated_activation(in.part(inner_, inner_), y, {.activation = form_.activation});
+    const Matrix out = ops.gated_activation(in.part(inner_, inner_), y, {.activation = Activation::silu});
     at("scan_norm", out);
     return out_(out, ops);
   }

@@ -132,11 +132,9 @@ TEST(Hyperparameters, RoutingOfDeepseek) {
 TEST(Hyperparameters, ChosenGroupsHaveTheExperts) {
   for (const char* architecture : {"DeepseekV3ForCausalLM", "Glm4MoeForCausalLM", "Dots1ForCausalLM",
                                    "SolarOpenForCausalLM", "MiMoV2FlashForCausalLM"}) {
-    ParsedJson config = {{"architectures", {architecture}},
-                         {"n_routed_experts", 8},
-                         {"n_group", 4},
-                         {"topk_group", 2},
-                         {"num_experts_per_tok", 4}};
+    ParsedJson config = {
+        {"architectures", {architecture}}, {"n_routed_experts", 8}, {"n_group", 4}, {"topk_group", 2},
+        {"num_experts_per_tok", 4},        {"head_dim", 192}};
     EXPECT_EQ(error_of(tree_of(config)), "") << architecture;
     config["num_experts_per_tok"] = 5;
     EXPECT_NE(error_of(tree_of(config)).find("do not fit the number of experts"), std::string::npos)

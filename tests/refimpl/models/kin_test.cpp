@@ -125,7 +125,7 @@ TEST(KinRefusals, NameTheKey) {
                 .find("apply_residual_connection_post_layernorm"),
             std::string::npos);
   EXPECT_NE(with("MptForCausalLM", {{"attn_config", {{"alibi", false}}}}).find("alibi"), std::string::npos);
-  EXPECT_NE(with("GraniteForCausalLM", {{"hidden_act", "mish"}}).find("hidden_act"), std::string::npos);
+  EXPECT_NE(with("GraniteForCausalLM", {{"hidden_act", "prelu"}}).find("hidden_act"), std::string::npos);
   EXPECT_NE(with("GPTJForCausalLM", {{"rotary_dim", 3}}).find("rotary_dim"), std::string::npos);
   const auto names = [&](const std::string& architecture, const nlohmann::json& more,
                          const std::string& key) {

@@ -63,7 +63,8 @@ TEST(WrongNumbers, AreToldForEachKindOfTensor) {
   };
   const std::uint64_t heads = config["num_key_value_heads"].get<std::uint64_t>();
   EXPECT_EQ(told("num_key_value_heads", heads == 1 ? 2 : 1).size(), 2u);
-  EXPECT_EQ(told("moe_intermediate_size", config["moe_intermediate_size"].get<std::uint64_t>() + 1).size(), 3u);
+  EXPECT_EQ(told("moe_intermediate_size", config["moe_intermediate_size"].get<std::uint64_t>() + 1).size(),
+            3u);
 }
 
 class LayerCounts : public testing::TestWithParam<const char*> {};

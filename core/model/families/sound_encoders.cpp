@@ -31,7 +31,7 @@ Tower add_sound(ModuleTree& tree, const std::string& path, const char* title) {
 }
 
 std::vector<std::uint64_t> numbers_or(ConfigReader& config, const char* key,
-                                      std::vector<std::uint64_t> class_default) {
+                                      const std::vector<std::uint64_t>& class_default) {
   const auto said = config.numbers(key);
   return said ? *said : class_default;
 }

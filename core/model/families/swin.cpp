@@ -107,7 +107,7 @@ Quantity add_swin(ConfigReader& config, ModuleTree& tree, const std::string& pre
                       .heads = stage_sizes(config, "num_heads", {3, 6, 12, 24}),
                       .kind = kind};
   add_swin_entry(config, tree, prefix, of.width, kind);
-  const Quantity width = add_swin_stages(config, tree.modules, prefix + "encoder.layers", of);
+  Quantity width = add_swin_stages(config, tree.modules, prefix + "encoder.layers", of);
   for (const Quantity& depth : of.depths) tree.layers += depth.value();
   tree.hidden_size = width.value();
   return width;

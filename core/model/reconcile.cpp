@@ -90,8 +90,7 @@ class Reconciler {
     check_mtp();
     check_turned_stacks();
     for (Finding& finding : layers_.findings()) findings_.add(std::move(finding));
-    for (Finding& finding : shapes_.findings()) findings_.add(std::move(finding));
-    result_.misshapen_tensors = shapes_.tensors();
+    for (Finding& finding : shapes_.findings(checkpoint_)) findings_.add(std::move(finding));
     write_lines();
     result_.findings = findings_.take();
     return std::move(result_);
@@ -132,7 +131,7 @@ class Reconciler {
     if (packed)
       result_.unpacked += spec.elements.value() - elements;
     else
-      shapes_.take(tensor, spec, file_of(tensor));
+      take_shape(tensor, *found.spec, found.indices.layer);
   }
 
   void check_type(const CheckpointTensor& tensor, const TensorSpec& spec, std::uint64_t copy) {
@@ -162,6 +161,12 @@ class Reconciler {
                      {}});
     }
     specs_[&spec].wants_scale.emplace_back(copy, &tensor);
+  }
+
+  void take_shape(const CheckpointTensor& tensor, const TensorSpec& spec, std::uint64_t layer) {
+    ++result_.misshapen_tensors;
+    const bool in_layers = spec.name.find("{layer}") != std::string::npos;
+    shapes_.take(tensor, spec.shape, spec, spec.name, in_layers ? std::optional(layer) : std::nullopt);
   }
 
   // The name of the weight, whatever its stored form adds.
@@ -510,7 +515,7 @@ class Reconciler {
   LayerFaults layers_{{.layers = tree_.layers, .prediction = prediction_claim()},
                       [this](const std::string& name) { return lookup_.find(name).has_value(); }};
   FusedFaults fused_;
-  ShapeFaults shapes_;
+  ShapeFaults shapes_{"the config"};
   std::vector<const CheckpointTensor*> unknown_;  // whose names the config's model has not
   std::vector<std::pair<std::string, const TensorSpec*>> perhaps_fused_;
   bool promised_is_main_ = false;  // what lies where layers for prediction are promised are others

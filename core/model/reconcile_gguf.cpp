@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
-#include <tuple>
 
 #include "core/model/gguf_names.h"
 #include "core/model/gguf_rules.h"
 #include "core/model/gguf_shapes.h"
 #include "core/model/reconcile_layers.h"
+#include "core/model/shape_faults.h"
 #include "core/model/stored_checks.h"
 #include "core/model/stored_names.h"
 #include "core/system/finding_collector.h"
@@ -44,49 +43,6 @@ BlockName block_name(const std::string& name) {
   if (!layer) return {{}, name};
   return {name.substr(0, end + 1), name.substr(end + 1), *layer};
 }
-
-// Tensors of a kind that have another shape than the model gives them: one finding, in however many layers.
-class ShapeFaults {
- public:
-  void take(const CheckpointTensor& tensor, const Shape& asked, const TensorSpec& spec) {
-    const BlockName name = block_name(tensor.name);
-    const auto [at, is_new] =
-        kinds_.emplace(std::tuple(name.rest, tensor.type, tensor.shape, asked), kinds_.size());
-    if (is_new) {
-      faults_.push_back({&tensor, asked, {}, {}});
-      if (element_count(asked) == spec.elements.value()) faults_.back().symbols = spec.elements.symbols();
-    }
-    if (!name.prefix.empty()) faults_[at->second].layers.insert(name.layer);
-  }
-
-  Findings findings(const Checkpoint& checkpoint) const {
-    Findings found;
-    for (const Fault& fault : faults_) {
-      const std::string where =
-          fault.layers.size() > 1 ? fmt::format(", as in all of layers {}", ranges(fault.layers)) : "";
-      found.push_back({Severity::error,
-                       "model.tensor_shape",
-                       fmt::format("is {} {}{}, the metadata asks for {}{}{}", name(fault.first->type),
-                                   shape_text(fault.first->shape), where, shape_text(fault.asked),
-                                   fault.symbols.empty() ? "" : " = ", fault.symbols),
-                       checkpoint.files[fault.first->file].name,
-                       fault.first->name,
-                       {},
-                       {}});
-    }
-    return found;
-  }
-
- private:
-  struct Fault {
-    const CheckpointTensor* first;
-    Shape asked;
-    std::string symbols;
-    std::set<std::uint64_t> layers;
-  };
-  std::vector<Fault> faults_;  // in the order of the file
-  std::map<std::tuple<std::string, ElementType, Shape, Shape>, std::size_t> kinds_;
-};
 
 class GgufReconciler {
  public:
@@ -166,7 +122,9 @@ class GgufReconciler {
     if (misshapen) {
       wanted.misshapen = true;
       ++result_.misshapen_tensors;
-      shapes_.take(tensor, asked, *wanted.spec);
+      const BlockName block = block_name(tensor.name);
+      shapes_.take(tensor, asked, *wanted.spec, block.rest,
+                   block.prefix.empty() ? std::nullopt : std::optional(block.layer));
     }
     StoredTally& own = wanted.mtp ? result_.mtp : wanted.tower ? result_.towers : result_.main;
     const bool again =
@@ -310,7 +268,7 @@ class GgufReconciler {
   std::vector<Wanted> wanted_;
   std::unordered_map<std::string, std::vector<std::size_t>> by_name_;
   GgufShapes planned_;
-  ShapeFaults shapes_;
+  ShapeFaults shapes_{"the metadata"};
   LayerFaults layers_;
   std::set<std::uint64_t> layers_here_;
   std::set<std::string> predicting_;  // "blk.46.": layers for multi-token prediction

@@ -2,37 +2,37 @@
 
 #include <fmt/format.h>
 
+#include "core/model/reconcile_layers.h"
 #include "core/model/stored_checks.h"
 
 namespace assay {
 
-void ShapeFaults::take(const CheckpointTensor& tensor, const TensorSpec& spec, const std::string& file) {
-  ++tensors_;
-  const auto [place, is_new] = places_.try_emplace({&spec, tensor.shape}, kinds_.size());
-  if (!is_new) {
-    ++kinds_[place->second].more;
-    return;
+void ShapeFaults::take(const CheckpointTensor& tensor, const Shape& asked, const TensorSpec& spec,
+                       const std::string& kind, std::optional<std::uint64_t> layer) {
+  const auto [at, is_new] = kinds_.emplace(std::tuple(kind, tensor.type, tensor.shape, asked), kinds_.size());
+  if (is_new) {
+    faults_.push_back({&tensor, asked, {}, {}});
+    if (element_count(asked) == spec.elements.value()) faults_.back().symbols = spec.elements.symbols();
   }
-  kinds_.push_back({{Severity::error,
-                     "model.tensor_shape",
-                     fmt::format("is {} {}, the config asks for {} = {}", name(tensor.type),
-                                 shape_text(tensor.shape), shape_text(spec.shape), spec.elements.symbols()),
-                     file,
-                     tensor.name,
-                     {},
-                     {}},
-                    0});
+  if (layer) faults_[at->second].layers.insert(*layer);
 }
 
-Findings ShapeFaults::findings() const {
-  Findings findings;
-  for (const Kind& kind : kinds_) {
-    Finding finding = kind.first;
-    if (kind.more > 0)
-      finding.message += fmt::format("; so {} {} more of its kind", kind.more == 1 ? "is" : "are", kind.more);
-    findings.push_back(std::move(finding));
+Findings ShapeFaults::findings(const Checkpoint& checkpoint) const {
+  Findings found;
+  for (const Fault& fault : faults_) {
+    const std::string where =
+        fault.layers.size() > 1 ? fmt::format(", as in all of layers {}", ranges(fault.layers)) : "";
+    found.push_back({Severity::error,
+                     "model.tensor_shape",
+                     fmt::format("is {} {}{}, {} asks for {}{}{}", name(fault.first->type),
+                                 shape_text(fault.first->shape), where, who_, shape_text(fault.asked),
+                                 fault.symbols.empty() ? "" : " = ", fault.symbols),
+                     checkpoint.files[fault.first->file].name,
+                     fault.first->name,
+                     {},
+                     {}});
   }
-  return findings;
+  return found;
 }
 
 }  // namespace assay

@@ -1,11 +1,13 @@
-// Tensors of another shape than the config makes them: a finding for each kind (k_proj of all layers), for a wrong number in a
-// config is met in every layer.
+// Tensors of another shape than their model gives them: a finding for each kind (k_proj), in however many layers, for a wrong
+// number in a config is met in all of them.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "core/formats/checkpoint.h"
@@ -16,18 +18,25 @@ namespace assay {
 
 class ShapeFaults {
  public:
-  void take(const CheckpointTensor& tensor, const TensorSpec& spec, const std::string& file);
-  std::uint64_t tensors() const { return tensors_; }
-  Findings findings() const;  // model.tensor_shape, in the order in which kinds were met
+  using Shape = std::vector<std::uint64_t>;
+  // `who` asks for other shapes: "the config".
+  explicit ShapeFaults(std::string who) : who_(std::move(who)) {}
+
+  // `kind`: the name without the layer's number.
+  void take(const CheckpointTensor& tensor, const Shape& asked, const TensorSpec& spec,
+            const std::string& kind, std::optional<std::uint64_t> layer);
+  Findings findings(const Checkpoint& checkpoint) const;  // model.tensor_shape
 
  private:
-  struct Kind {
-    Finding first;
-    std::uint64_t more = 0;
+  struct Fault {
+    const CheckpointTensor* first;
+    Shape asked;
+    std::string symbols;  // what `asked` is made of; empty where it is laid out otherwise
+    std::set<std::uint64_t> layers;
   };
-  std::map<std::pair<const TensorSpec*, std::vector<std::uint64_t>>, std::size_t> places_;
-  std::vector<Kind> kinds_;
-  std::uint64_t tensors_ = 0;
+  const std::string who_;
+  std::vector<Fault> faults_;  // in the order of the file
+  std::map<std::tuple<std::string, ElementType, Shape, Shape>, std::size_t> kinds_;
 };
 
 }  // namespace assay

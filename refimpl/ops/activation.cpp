@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "refimpl/ops/recurrence.h"
 #include "refimpl/ops/reference.h"
 #include "refimpl/ops/support.h"
 
@@ -22,10 +23,6 @@ double gelu(double x) {
 double gelu_by_tanh(double x, double root) {
   return 0.5 * x * (1 + std::tanh(root * (x + 0.044715 * x * x * x)));
 }
-double softplus(double x) {
-  return x > 20 ? x : std::log1p(std::exp(x));  // as PyTorch has it
-}
-
 }  // namespace
 
 double activate(double x, Activation kind) {

@@ -11,6 +11,8 @@
 //                gpt_oss g σ(1.702 g) (u + 1)                  12 u (1 + |1.702 g|) |g σ| (|u| + 1)
 //                of BF16: the activation is rounded to bfloat16, 2^-8 |y| more; of gpt_oss the sigmoid's argument
 //                s, it, its product and u + 1:                 2^-8 (3 + |s| (1 - σ)) |y|
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -18,6 +20,7 @@
 #include "core/system/error.h"
 #include "kernels/harness/cases.h"
 #include "kernels/harness/made_weight.h"
+#include "refimpl/ops/activation.h"
 #include "refimpl/ops/recurrence.h"
 
 namespace assay {
@@ -275,23 +278,39 @@ double activation_error(Activation kind, double x) {
     case Activation::relu: return 0;
     case Activation::relu_squared: return 2 * x * x;
     case Activation::sigmoid: return 8 * logistic(x);
-    default: break;  // of which there are no cases
+    case Activation::gpt_oss: return 0;  // gated alone, with a budget of its own
+    default: break;
   }
-  return 0;
+  return 2 * std::fabs(activate(x, kind));  // computed in float64, and rounded
 }
 
+constexpr std::pair<std::string_view, Activation> kActivations[] = {
+    {"silu", Activation::silu},
+    {"gelu", Activation::gelu},
+    {"gelu_tanh", Activation::gelu_tanh},
+    {"relu", Activation::relu},
+    {"relu_squared", Activation::relu_squared},
+    {"sigmoid", Activation::sigmoid},
+    {"gpt_oss", Activation::gpt_oss},
+    {"gelu_cut", Activation::gelu_cut},
+    {"gelu_clipped", Activation::gelu_clipped},
+    {"gelu_logistic", Activation::gelu_logistic},
+    {"tanh", Activation::tanh},
+    {"identity", Activation::identity},
+    {"relu6", Activation::relu6},
+    {"leaky_relu", Activation::leaky_relu},
+    {"hard_silu", Activation::hard_silu},
+    {"mish", Activation::mish},
+    {"laplace", Activation::laplace},
+    {"softplus_root", Activation::softplus_root}};
+
 Activation activation_of(const CaseId& id) {
-  for (const auto& [word, kind] : {std::pair<std::string_view, Activation>{"silu", Activation::silu},
-                                   {"gelu", Activation::gelu},
-                                   {"gelu_tanh", Activation::gelu_tanh},
-                                   {"relu", Activation::relu},
-                                   {"relu_squared", Activation::relu_squared},
-                                   {"sigmoid", Activation::sigmoid},
-                                   {"gpt_oss", Activation::gpt_oss}}) {
+  std::string known;
+  for (const auto& [word, kind] : kActivations) {
     if (id.word("act", "silu") == word) return kind;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", word);
   }
-  throw Error::usage("act=" + id.word("act") +
-                     ": silu, gelu, gelu_tanh, relu, relu_squared, sigmoid or gpt_oss");
+  throw Error::usage(fmt::format("act={}: one of {}", id.word("act"), known));
 }
 
 class ActivationOperands final : public Operands<ActivationCall> {
@@ -418,7 +437,7 @@ std::vector<CaseId> activation_at(std::string_view op, std::string_view act, std
 class ActivationCases final : public OpCases<ActivationCall> {
  public:
   std::vector<CaseId> grid() const override {
-    return activation_grid("activation", "F32", {"silu", "gelu", "gelu_tanh", "relu"});
+    return activation_grid("activation", "F32", {"silu", "gelu", "gelu_tanh", "relu", "mish"});
   }
   std::vector<CaseId> always() const override {
     return {CaseId("activation", "F32")
@@ -441,10 +460,10 @@ class GatedActivationCases final : public OpCases<GatedActivationCall> {
  public:
   std::vector<CaseId> grid() const override {
     std::vector<CaseId> cases =
-        activation_grid("gated_activation", "F32", {"silu", "gelu", "gelu_tanh", "relu", "gpt_oss"});
-    for (CaseId& id :
-         activation_grid("gated_activation", "BF16",
-                         {"silu", "gelu", "gelu_tanh", "relu", "relu_squared", "sigmoid", "gpt_oss"}))
+        activation_grid("gated_activation", "F32", {"silu", "gelu", "gelu_tanh", "relu", "gpt_oss", "mish"});
+    for (CaseId& id : activation_grid("gated_activation", "BF16",
+                                      {"silu", "gelu", "gelu_tanh", "relu", "relu_squared", "sigmoid",
+                                       "gpt_oss", "mish", "hard_silu"}))
       cases.push_back(std::move(id));
     return cases;
   }

@@ -90,6 +90,8 @@ class Reconciler {
     check_mtp();
     check_turned_stacks();
     for (Finding& finding : layers_.findings()) findings_.add(std::move(finding));
+    for (const auto& [spec, state] : specs_)
+      if (!state.seen.empty() && !misshapen_.contains(spec)) shapes_.take_right(*spec);
     for (Finding& finding : shapes_.findings(checkpoint_)) findings_.add(std::move(finding));
     write_lines();
     result_.findings = findings_.take();
@@ -165,6 +167,7 @@ class Reconciler {
 
   void take_shape(const CheckpointTensor& tensor, const TensorSpec& spec, std::uint64_t layer) {
     ++result_.misshapen_tensors;
+    misshapen_.insert(&spec);
     const bool in_layers = spec.name.find("{layer}") != std::string::npos;
     shapes_.take(tensor, spec.shape, spec, spec.name, in_layers ? std::optional(layer) : std::nullopt);
   }
@@ -516,6 +519,7 @@ class Reconciler {
                       [this](const std::string& name) { return lookup_.find(name).has_value(); }};
   FusedFaults fused_;
   ShapeFaults shapes_{"the config"};
+  std::set<const TensorSpec*> misshapen_;
   std::vector<const CheckpointTensor*> unknown_;  // whose names the config's model has not
   std::vector<std::pair<std::string, const TensorSpec*>> perhaps_fused_;
   bool promised_is_main_ = false;  // what lies where layers for prediction are promised are others

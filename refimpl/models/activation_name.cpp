@@ -51,4 +51,8 @@ Activation activation_of(const Hyperparameters& h, const ModelConfig& config) {
       .remedy("known: those of transformers that have no weights (silu, gelu, gelu_pytorch_tanh, relu2, …)");
 }
 
+Activation activation_of(const Weights& weights) {
+  return activation_of(hyperparameters(weights.tree()), weights.config());
+}
+
 }  // namespace assay

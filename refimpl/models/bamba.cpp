@@ -8,9 +8,7 @@ namespace assay {
 namespace {
 
 std::unique_ptr<LanguageModel> make_bamba(const Weights& weights, const ModelOptions& options) {
-  DecoderForm form = {
-      .recurrent = {.scan = options.scan,
-                    .activation = activation_of(hyperparameters(weights.tree()), weights.config())}};
+  DecoderForm form = {.recurrent = {.scan = options.scan, .activation = activation_of(weights)}};
   read_step_limits(weights.config(), form.recurrent);
   return make_decoder(weights, form);
 }

@@ -44,9 +44,7 @@ class Multipliers {
 std::unique_ptr<LanguageModel> make_falcon_h1(const Weights& weights, const ModelOptions& options) {
   require_safetensors(weights);
   const Multipliers of(weights.config());
-  DecoderForm form = {
-      .recurrent = {.scan = options.scan,
-                    .activation = activation_of(hyperparameters(weights.tree()), weights.config())}};
+  DecoderForm form = {.recurrent = {.scan = options.scan, .activation = activation_of(weights)}};
   read_step_limits(weights.config(), form.recurrent);
   const ParsedJson& config = weights.config().text();
   const auto before = config.find("mamba_norm_before_gate");

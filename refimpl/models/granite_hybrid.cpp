@@ -9,11 +9,9 @@ namespace {
 
 std::unique_ptr<LanguageModel> make_granite_hybrid(const Weights& weights, const ModelOptions& options) {
   require_safetensors(weights);
-  DecoderForm form = {
-      .gate = {.top_k_first = true, .rounding = ResultRounding::as_arithmetic},
-      .moe = options.moe,
-      .recurrent = {.scan = options.scan,
-                    .activation = activation_of(hyperparameters(weights.tree()), weights.config())}};
+  DecoderForm form = {.gate = {.top_k_first = true, .rounding = ResultRounding::as_arithmetic},
+                      .moe = options.moe,
+                      .recurrent = {.scan = options.scan, .activation = activation_of(weights)}};
   read_step_limits(weights.config(), form.recurrent);
   return make_decoder(weights, form);
 }

@@ -8,12 +8,9 @@ namespace assay {
 namespace {
 
 std::unique_ptr<LanguageModel> make_jamba(const Weights& weights, const ModelOptions& options) {
-  return make_decoder(
-      weights,
-      {.gate = {.rounding = ResultRounding::as_arithmetic},
-       .moe = options.moe,
-       .recurrent = {.scan = options.scan,
-                     .activation = activation_of(hyperparameters(weights.tree()), weights.config())}});
+  return make_decoder(weights, {.gate = {.rounding = ResultRounding::as_arithmetic},
+                                .moe = options.moe,
+                                .recurrent = {.scan = options.scan, .activation = activation_of(weights)}});
 }
 
 constexpr std::string_view kJambaFamilies[] = {"jamba"};

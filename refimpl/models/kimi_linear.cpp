@@ -60,8 +60,7 @@ std::unique_ptr<LanguageModel> make_kimi_linear(const Weights& weights, const Mo
   form.latent = options.mla;
   form.recurrent.scan = options.scan;
   read_k3(weights, form);
-  if (!form.situ)
-    form.recurrent.activation = activation_of(hyperparameters(weights.tree()), weights.config());
+  if (!form.situ) form.recurrent.activation = activation_of(weights);
   return make_decoder(weights, form);
 }
 

@@ -224,8 +224,7 @@ Matrix LatentStreams::draft(std::size_t module, const Batch& batch, const Matrix
 StreamedLayer LatentStreams::read_layer(const Weights& weights, std::size_t index,
                                         const LatentStreamsForm& form) const {
   const std::string path = fmt::format("{}layers.{}.", name_stem(weights), index);
-  const GatedActivation activation = {.activation =
-                                          activation_of(hyperparameters(weights.tree()), weights.config())};
+  const GatedActivation activation = {.activation = activation_of(weights)};
   StreamedLayer layer;
   layer.input_norm = weights.get({.role = Role::input_norm, .layer = index});
   layer.mlp_norm = weights.get({.role = Role::pre_feedforward_norm, .layer = index});

@@ -126,7 +126,7 @@ std::unique_ptr<LanguageModel> make_bailing_hybrid(const Weights& weights, const
   form.latent_scale = yarn_score_factor(hyperparameters(weights.tree()).ropes.at(0));
   form.recurrent.scan = options.scan;
   form.recurrent.decay_floor = decay_floor(weights.config());
-  form.recurrent.activation = activation_of(hyperparameters(weights.tree()), weights.config());
+  form.recurrent.activation = activation_of(weights);
   return make_kin_as(form, weights, options);
 }
 

@@ -11,15 +11,14 @@ std::unique_ptr<LanguageModel> make_olmo_hybrid(const Weights& weights, const Mo
   require_safetensors(weights);
   ConfigReader config(weights.config(), "olmo_hybrid");
   const bool doubled = config.flag("linear_allow_neg_eigval", true);
-  return make_decoder(
-      weights,
-      {.norm = NormForm::weight_inside,
-       .recurrent = {.epsilon = 1e-5,  // of the class, whatever the config says of others
-                     .scan = options.scan,
-                     .beta_scale = doubled ? 2.0 : 1.0,
-                     .gate_form = GateForm::silu,
-                     .norm = NormForm::weight_last,
-                     .activation = activation_of(hyperparameters(weights.tree()), weights.config())}});
+  return make_decoder(weights,
+                      {.norm = NormForm::weight_inside,
+                       .recurrent = {.epsilon = 1e-5,  // of the class, whatever the config says of others
+                                     .scan = options.scan,
+                                     .beta_scale = doubled ? 2.0 : 1.0,
+                                     .gate_form = GateForm::silu,
+                                     .norm = NormForm::weight_last,
+                                     .activation = activation_of(weights)}});
 }
 
 constexpr std::string_view kOlmoHybridFamilies[] = {"olmo_hybrid"};

@@ -9,13 +9,11 @@ namespace assay {
 namespace {
 
 std::unique_ptr<LanguageModel> make_qwen3_next(const Weights& weights, const ModelOptions& options) {
-  return make_decoder(
-      weights, {.norm = NormForm::one_plus_weight,
-                .gate = {.rounding = ResultRounding::as_arithmetic},
-                .moe = options.moe,
-                .recurrent = {.scan = options.scan,
-                              .activation = activation_of(hyperparameters(weights.tree()), weights.config())},
-                .prediction = {.layers = 1}});
+  return make_decoder(weights, {.norm = NormForm::one_plus_weight,
+                                .gate = {.rounding = ResultRounding::as_arithmetic},
+                                .moe = options.moe,
+                                .recurrent = {.scan = options.scan, .activation = activation_of(weights)},
+                                .prediction = {.layers = 1}});
 }
 
 constexpr std::string_view kQwen3NextFamilies[] = {"qwen3_next"};

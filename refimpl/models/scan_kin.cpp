@@ -43,7 +43,7 @@ std::unique_ptr<LanguageModel> make_minimax(const Weights& weights, const ModelO
   DecoderForm form = {.gate = {.rounding = ResultRounding::float32}};
   form.recurrent.scan = options.scan;
   form.recurrent.heads_in_turn = true;
-  form.recurrent.activation = activation_of(hyperparameters(weights.tree()), weights.config());
+  form.recurrent.activation = activation_of(weights);
   form.normed_stream =
       NormedStream{shares("full_attn_alpha_factor|layernorm_full_attention_alpha",
                           "full_attn_beta_factor|layernorm_full_attention_beta"),
@@ -99,7 +99,7 @@ constexpr std::string_view kRecurrentGemmaIdle[] = {"w_init_variance_scale",
 std::unique_ptr<LanguageModel> make_recurrent_gemma(const Weights& weights, const ModelOptions& options) {
   DecoderForm form = {.norm = NormForm::one_plus_weight};
   form.recurrent.scan = options.scan;
-  form.recurrent.activation = activation_of(hyperparameters(weights.tree()), weights.config());
+  form.recurrent.activation = activation_of(weights);
   return make_kin_as(form, weights, options);
 }
 

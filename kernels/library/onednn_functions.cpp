@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "kernels/library/loaded_library.h"
+#include "core/system/loaded_library.h"
 
 namespace assay {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/system/error.h"
 #include "kernels/library/gemm.h"
-#include "kernels/library/loaded_library.h"
+#include "core/system/loaded_library.h"
 
 namespace assay {
 

@@ -1,4 +1,4 @@
-#include "kernels/library/loaded_library.h"
+#include "core/system/loaded_library.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

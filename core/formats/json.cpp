@@ -17,30 +17,6 @@ std::string_view type_of(const ParsedJson& value) {
   return value.type_name();
 }
 
-// Outside strings, where no other JSON has such words. Every replacement is as long as what it replaces, so that offsets
-// in messages stay those of the file.
-std::string without_python_numbers(std::string_view text) {
-  struct Word {
-    std::string_view python, json;
-  };
-  constexpr Word kWords[] = {{"-Infinity", "  -1e308 "}, {"Infinity", "  1e308 "}, {"NaN", " 0 "}};
-  std::string out(text);
-  bool in_string = false;
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    if (in_string && out[i] == '\\') {
-      ++i;
-      continue;
-    }
-    if (out[i] == '"') in_string = !in_string;
-    if (in_string) continue;
-    for (const Word& word : kWords) {
-      if (std::string_view(out).substr(i).starts_with(word.python))
-        out.replace(i, word.json.size(), word.json);
-    }
-  }
-  return out;
-}
-
 ParsedJson parsed(std::string_view text, const std::filesystem::path& source, const JsonLimits& limits,
                   std::string_view name, ApartReader* apart) {
   if (text.size() > limits.max_bytes) {
@@ -51,12 +27,6 @@ ParsedJson parsed(std::string_view text, const std::filesystem::path& source, co
     throw Error::input("JSON begins with a byte order mark").in(source).at(0);
   if (const auto nul = text.find('\0'); nul != std::string_view::npos) {
     throw Error::input("JSON holds a NUL byte").in(source).at(nul);
-  }
-  std::string rewritten;
-  const auto has = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
-  if (limits.python_numbers && (has("Infinity") || has("NaN"))) {
-    rewritten = without_python_numbers(text);
-    text = rewritten;
   }
   return JsonBuilder<ParsedJson>(text, source, limits, name, apart).read();
 }

@@ -28,7 +28,8 @@ class JsonBuilder {
   // `apart`: who reads members of that name where they are objects (json_apart.h); nullptr: nobody.
   JsonBuilder(std::string_view text, const std::filesystem::path& source, const JsonLimits& limits,
               std::string_view name_apart = {}, ApartReader* apart = nullptr)
-      : source_(source),
+      : text_(text),
+        source_(source),
         limits_(limits),
         name_apart_(name_apart),
         apart_(apart),
@@ -39,6 +40,7 @@ class JsonBuilder {
     return std::move(root_);
   }
 
+  bool python_numbers() const { return limits_.python_numbers; }
   void null() {
     if (is_apart()) return apart_->null();
     place() = nullptr;
@@ -73,18 +75,28 @@ class JsonBuilder {
     apart_follows_ = false;
     if (!is_apart()) return close_object();
     apart_->end_object();
-    if (--open_apart_ == 0) place() = apart_->taken();
+    if (--open_apart_ == 1) again_ = text_.substr(behind_key_, reader_.position() - behind_key_);
+    if (open_apart_ > 0) return;
+    again_ = {};
+    place() = apart_->taken();
   }
   void start_array() {
-    if (is_apart()) return apart_->start_array();
+    if (is_apart()) {
+      ++open_apart_;
+      return apart_->start_array();
+    }
     apart_follows_ = false;
     open(Document::array());
   }
   void end_array() {
-    if (is_apart()) return apart_->end_array();
+    if (is_apart()) {
+      --open_apart_;
+      return apart_->end_array();
+    }
     open_.pop_back();
   }
   void key(std::string_view name) {
+    if (open_apart_ == 1) behind_key_ = reader_.position();
     if (is_apart()) return apart_->key(name);
     apart_follows_ = apart_ != nullptr && name == name_apart_;
     auto& members = open_.back()->template get_ref<Members&>();
@@ -98,6 +110,9 @@ class JsonBuilder {
       member_ = &member->second;  // of a key said twice the later value counts
     }
   }
+  // Of an object that is read apart thousands of members may say the same.
+  std::string_view repeated_value() const { return open_apart_ == 1 ? again_ : std::string_view(); }
+  void repeat() { apart_->repeat(); }
   [[noreturn]] void fail(const std::string& message) const {
     throw Error::input(message).in(source_).at(reader_.position());
   }
@@ -131,6 +146,7 @@ class JsonBuilder {
     throw Error::input(fmt::format("JSON has the key \"{}\" twice in one object", key)).in(source_);
   }
 
+  const std::string_view text_;
   const std::filesystem::path& source_;
   const JsonLimits& limits_;
   const std::string_view name_apart_;
@@ -140,7 +156,9 @@ class JsonBuilder {
   std::vector<Document*> open_;
   Document* member_ = nullptr;  // of the innermost object, behind its key
   bool apart_follows_ = false;  // what comes next is read apart, if it is an object
-  int open_apart_ = 0;          // objects, from the one that is read apart
+  int open_apart_ = 0;          // objects and arrays, from the object that is read apart
+  std::size_t behind_key_ = 0;  // the latest of the object that is read apart
+  std::string_view again_;      // from behind such a key to the end of its value, an object
 };
 
 }  // namespace assay

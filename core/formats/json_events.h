@@ -7,7 +7,9 @@
 // (negative, fractional or beyond 64 bits: its value, and its text), string(view), key(view), start_object(),
 // end_object(), start_array(), end_array(); and [[noreturn]] fail(message), which may ask the reader for its position(). A view is good
 // until the next event. A handler that has a bool enough() is asked it now and then: once it is true, nothing
-// more is read.
+// more is read. One whose bool python_numbers() is true gets a number for Python's Infinity, -Infinity and NaN, which no JSON
+// has: ±1e308, and 0. One with a string_view repeated_value() is asked behind each key: where the text goes on with that, which has
+// to end with the end of a value, it gets repeat() in place of the value's events.
 #pragma once
 
 #include <algorithm>
@@ -54,7 +56,14 @@ class JsonEventReader {
  private:
   enum class Open : char { object, array };
 
+  std::string_view rest() const { return {at_, static_cast<std::size_t>(end_ - at_)}; }
+
+  // Indentation, eight at a time.
   void skip_blanks() {
+    constexpr std::uint64_t kBlanks = 0x2020202020202020;
+    std::uint64_t word = 0;
+    if (at_ != end_ && *at_ == '\n') ++at_;
+    while (end_ - at_ >= 8 && (std::memcpy(&word, at_, 8), word == kBlanks)) at_ += 8;
     while (at_ != end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
   }
   // The next character that is not blank, consumed.
@@ -93,6 +102,7 @@ class JsonEventReader {
       case 'f': literal("alse"), handler_.boolean(false); break;
       case 'n': literal("ull"), handler_.null(); break;
       default:
+        if (python_number(c)) return;
         if (c != '-' && (c < '0' || c > '9')) unexpected();
         number();
     }
@@ -122,6 +132,13 @@ class JsonEventReader {
   void member() {
     if (next("a key") != '"') unexpected();
     handler_.key(string());
+    if constexpr (requires { handler_.repeated_value(); }) {
+      const std::string_view value = handler_.repeated_value();
+      if (!value.empty() && rest().starts_with(value)) {
+        at_ += value.size();
+        return handler_.repeat();
+      }
+    }
     if (next("':'") != ':') unexpected();
     value_follows_ = true;
   }
@@ -151,6 +168,21 @@ class JsonEventReader {
       if (at_ == end_ || *at_++ != wanted)
         handler_.fail("JSON text has a word other than true, false or null");
     }
+  }
+
+  bool python_number(char first) {
+    if constexpr (requires { handler_.python_numbers(); }) {
+      const bool negative = first == '-' && at_ != end_ && *at_ == 'I';
+      if (!handler_.python_numbers() || (first != 'I' && first != 'N' && !negative)) return false;
+      if (negative) ++at_;
+      literal(first == 'N' ? "aN" : "nfinity");
+      if (first == 'N')
+        handler_.whole_number(0);
+      else
+        handler_.other_number(negative ? -1e308 : 1e308, negative ? "-1e308" : "1e308");
+      return true;
+    }
+    return false;
   }
 
   bool at_digit() const { return at_ != end_ && *at_ >= '0' && *at_ <= '9'; }

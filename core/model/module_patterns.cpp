@@ -101,6 +101,13 @@ ModulePatterns::ModulePatterns(const std::vector<std::string>& entries, Numbered
 }
 
 bool ModulePatterns::name(std::string_view tensor) const {
+  const std::lock_guard lock(answers_->mutex);
+  auto answer = answers_->of.find(tensor);
+  if (answer == answers_->of.end()) answer = answers_->of.emplace(tensor, find(tensor)).first;
+  return answer->second;
+}
+
+bool ModulePatterns::find(std::string_view tensor) const {
   // The module, those it is in, and each part between dots.
   std::size_t dots = 0;
   for (std::size_t begin = 0, end = 0; !names_.empty() && begin <= tensor.size(); begin = end + 1, ++dots) {

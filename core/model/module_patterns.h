@@ -2,9 +2,12 @@
 // "*lm_head*"), regular expressions behind "re:" (compressed-tensors, Python's re.match: from the start of the name).
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/model/numbered_names.h"
@@ -25,9 +28,21 @@ class ModulePatterns {
 
  private:
   struct Expression;
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
+  };
+  // A tensor is asked for by whoever counts, weighs or lists: what was found is kept.
+  struct Answers {
+    std::mutex mutex;
+    std::unordered_map<std::string, bool, Hash, std::equal_to<>> of;
+  };
+  bool find(std::string_view tensor) const;
+
   NumberedNames names_;  // of some checkpoints thousands
   std::vector<std::string> wildcards_;
   std::vector<std::shared_ptr<const Expression>> expressions_;
+  std::shared_ptr<Answers> answers_ = std::make_shared<Answers>();
 };
 
 }  // namespace assay

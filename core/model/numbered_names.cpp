@@ -70,19 +70,59 @@ void NumberedNames::split(std::string_view name, Parts& parts) {
   parts.run = {.above = above.range.begin, .begin = last.range.begin, .end = last.range.end};
 }
 
-void NumberedNames::add(std::string_view name, std::uint32_t value) {
+namespace {
+
+// A number at the beginning of `text`, which is cut off; false where there is none, or one that is written otherwise.
+bool take_number(std::string_view& text, std::uint32_t& value) {
+  std::uint64_t read = 0;
+  std::size_t digits = 0;
+  constexpr std::size_t kMostDigits = 9;  // fewer than 2^32 has
+  for (; digits < text.size() && digits < kMostDigits && begins_number(text[digits]); ++digits)
+    read = read * 10 + static_cast<std::uint64_t>(text[digits] - '0');
+  if (digits == 0 || (digits > 1 && text.front() == '0')) return false;
+  value = static_cast<std::uint32_t>(read);
+  text.remove_prefix(digits);
+  return true;
+}
+
+}  // namespace
+
+bool NumberedNames::is_of(const Stem& stem, std::string_view name, Run& run) {
+  std::string_view text = stem.text;
+  std::uint32_t numbers[2] = {0, 0};
+  std::size_t found = 0;
+  for (std::size_t at; (at = text.find(kNumber)) != std::string_view::npos; text.remove_prefix(at + 1)) {
+    if (found == 2 || !name.starts_with(text.substr(0, at))) return false;
+    name.remove_prefix(at);
+    if (!take_number(name, numbers[found++])) return false;
+  }
+  if (name != text) return false;
+  run.above = found == 2 ? numbers[0] : 0;
+  run.begin = run.end = found == 0 ? 0 : numbers[found - 1];
+  return true;
+}
+
+std::uint32_t NumberedNames::stem_of(std::string_view name) {
+  if (!stems_.empty() && is_of(stems_[stems_[before_].follower], name, latest_.run))
+    return stems_[before_].follower;
   split(name, latest_);
-  latest_.run.value = value;
-  auto found = stems_.find(std::string_view(latest_.stem));
-  if (found == stems_.end()) {
-    found = stems_.emplace(latest_.stem, std::vector<Run>()).first;
+  const auto [place, is_new] = places_.try_emplace(latest_.stem, static_cast<std::uint32_t>(stems_.size()));
+  if (is_new) {
+    stems_.push_back({.text = latest_.stem, .runs = {}});
     depths_ |= depth_bit(static_cast<std::size_t>(std::count(name.begin(), name.end(), '.')));
   }
-  found->second.push_back(latest_.run);
+  stems_[before_].follower = place->second;
+  return place->second;
+}
+
+void NumberedNames::add(std::string_view name, std::uint32_t value) {
+  before_ = stem_of(name);
+  latest_.run.value = value;
+  stems_[before_].runs.push_back(latest_.run);
 }
 
 void NumberedNames::settle() {
-  for (auto& [stem, runs] : stems_) settle(runs);
+  for (Stem& stem : stems_) settle(stem.runs);
 }
 
 void NumberedNames::settle(std::vector<Run>& runs) {
@@ -113,28 +153,30 @@ bool NumberedNames::contains(std::string_view name) const {
   if (stems_.empty()) return false;
   thread_local Parts parts;
   split(name, parts);
-  const auto stem = stems_.find(std::string_view(parts.stem));
-  if (stem == stems_.end()) return false;
-  const auto behind = std::upper_bound(stem->second.begin(), stem->second.end(), parts.run,
+  const auto place = places_.find(std::string_view(parts.stem));
+  if (place == places_.end()) return false;
+  const std::vector<Run>& runs = stems_[place->second].runs;
+  const auto behind = std::upper_bound(runs.begin(), runs.end(), parts.run,
                                        [](const Run& asked, const Run& run) { return asked.before(run); });
-  if (behind == stem->second.begin()) return false;
+  if (behind == runs.begin()) return false;
   const Run& run = *std::prev(behind);
   return run.above == parts.run.above && parts.run.end <= run.end;
 }
 
 std::uint64_t NumberedNames::size() const {
   std::uint64_t names = 0;
-  for (const auto& [stem, runs] : stems_)
-    for (const Run& run : runs) names += std::uint64_t{run.end} - run.begin + 1;
+  for (const Stem& stem : stems_)
+    for (const Run& run : stem.runs) names += std::uint64_t{run.end} - run.begin + 1;
   return names;
 }
 
 void NumberedNames::for_each(const std::function<void(const std::string&, std::uint32_t)>& visit) const {
-  for (const auto& [stem, runs] : stems_) {
-    const std::size_t last = stem.rfind(kNumber);
-    const std::size_t above = last == 0 || last == std::string::npos ? last : stem.rfind(kNumber, last - 1);
-    for (const Run& run : runs) {
-      std::string name = stem;
+  for (const Stem& stem : stems_) {
+    const std::size_t last = stem.text.rfind(kNumber);
+    const std::size_t above =
+        last == 0 || last == std::string::npos ? last : stem.text.rfind(kNumber, last - 1);
+    for (const Run& run : stem.runs) {
+      std::string name = stem.text;
       if (last != std::string::npos)
         name.replace(
             last, 1,

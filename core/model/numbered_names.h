@@ -47,12 +47,24 @@ class NumberedNames {
   static void split(std::string_view name, Parts& parts);
   static void settle(std::vector<Run>& runs);
 
+  // Lists of names go round: of a layer's experts each has the same few modules.
+  struct Stem {
+    std::string text;
+    std::vector<Run> runs;
+    std::uint32_t follower = 0;  // the stem of the name that came behind this one's last time
+  };
+  // Whether `name` is of this stem, as split() would find, with numbers and no "[0-127]" in it; its numbers, then.
+  static bool is_of(const Stem& stem, std::string_view name, Run& run);
+  std::uint32_t stem_of(std::string_view name);  // of the name that is added, whose numbers latest_ has then
+
   struct Hash {
     using is_transparent = void;
     std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
   };
-  std::unordered_map<std::string, std::vector<Run>, Hash, std::equal_to<>> stems_;
+  std::vector<Stem> stems_;
+  std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> places_;  // in stems_
   std::uint64_t depths_ = 0;
+  std::uint32_t before_ = 0;  // the stem of the name that was added last
   Parts latest_;
 };
 

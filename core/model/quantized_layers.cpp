@@ -12,7 +12,7 @@
 #include "core/formats/mistral_params.h"
 #include "core/model/numbered_names.h"
 #include "core/system/error.h"
-#include "core/system/file.h"
+#include "core/system/file_text.h"
 
 namespace assay {
 namespace {
@@ -53,6 +53,7 @@ class LayerEvents final : public ApartReader {
     if (depth_ == 1) module_ = name;
     key_ = name == "quant_algo" ? Key::algorithm : name == "group_size" ? Key::size : Key::other;
   }
+  void repeat() override { modules_.add(module_, static_cast<std::uint32_t>(last_)); }
   [[noreturn]] void fail(const std::string& message) const { throw Error::input(message).in(source_); }
 
   std::vector<Group> groups();
@@ -138,7 +139,7 @@ std::string LayerEvents::taken() {
 ParsedJson read_config_json(const std::filesystem::path& path) {
   LayerEvents layers(path);
   ParsedJson document = parse_json_apart("quantized_layers", layers,
-                                         read_small_file(path, kPythonJson.max_bytes), path, kPythonJson);
+                                         FileText(path, kPythonJson.max_bytes).view(), path, kPythonJson);
   if (auto mistral = config_of_mistral_params(document)) return std::move(*mistral);
   return document;
 }

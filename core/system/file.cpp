@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/system/error.h"
+#include "core/system/file_text.h"
 #include "core/system/temporary_name.h"
 #include "core/system/tree_names.h"
 
@@ -142,11 +143,7 @@ void File::read_exactly(std::uint64_t offset, std::span<std::byte> out) const {
 }
 
 std::string read_small_file(const fs::path& path, std::uint64_t limit) {
-  const File file = File::open(path);
-  if (file.size() > limit) {
-    throw Error::input(fmt::format("is {} bytes long; at most {} are expected here", file.size(), limit))
-        .in(path);
-  }
+  const File file = open_small_file(path, limit);
   std::string text(file.size(), '\0');
   const std::size_t n = file.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
   text.resize(n);

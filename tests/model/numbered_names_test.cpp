@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,27 @@ TEST(NumberedNames, HoldWhatWasAddedAndNothingBeside) {
   EXPECT_TRUE(names_of({std::string(100, '.')}).may_have(100));
   EXPECT_FALSE(NumberedNames().contains(""));
   EXPECT_TRUE(NumberedNames().empty());
+}
+
+// Lists go round, and what follows is guessed from the round before: names that are no more than like the one guessed.
+TEST(NumberedNames, InWhateverOrderTheyCome) {
+  const std::vector<std::string> parts = {"l",  "e",  "w1", "w12",        "0",         "3",
+                                          "03", "12", "3x", "4294967295", "4294967296"};
+  std::mt19937 random(7);
+  std::vector<std::string> names;
+  while (names.size() < 3000) {
+    std::string name;
+    for (std::size_t left = 1 + random() % 5; left > 0; --left)
+      name += (name.empty() ? "" : ".") + parts[random() % parts.size()];
+    names.push_back(name);
+  }
+  for (std::size_t added = 0; added <= names.size(); added += 500) {
+    const std::vector<std::string> some(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(added));
+    const std::set<std::string> wanted(some.begin(), some.end());
+    const NumberedNames set = names_of(some);
+    EXPECT_EQ(set.size(), wanted.size());
+    for (const std::string& name : names) EXPECT_EQ(set.contains(name), wanted.contains(name)) << name;
+  }
 }
 
 // What is no number: with a zero before it, beyond 32 bits, with a sign.

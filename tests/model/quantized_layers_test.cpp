@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <set>
+#include <utility>
+
 #include "core/formats/json.h"
 #include "core/system/error.h"
 #include "tests/support/support.h"
@@ -75,6 +78,51 @@ TEST(QuantizedLayers, TheFileSaysWhatADocumentSays) {
     }
   }
   EXPECT_TRUE(file[2].modules.contains("x.5"));
+}
+
+// Of a file's modules what is said again byte for byte is not read again.
+TEST(QuantizedLayers, WhatIsSaidAgainIsOfTheModuleItIsSaidOf) {
+  test::TempDir dir;
+  const std::string fp8 = R"({"quant_algo": "FP8"})", fp4 = R"({"quant_algo": "NVFP4", "group_size": 16})";
+  const std::vector<std::pair<std::string, std::string>> said = {{"l.0", fp8},
+                                                                 {"l.1", fp8},
+                                                                 {"l.2", "[" + fp8 + "]"},
+                                                                 {"l.3", fp8},
+                                                                 {"quant_algo", fp8},
+                                                                 {"l.4", "\"FP8\""},
+                                                                 {"l.5", fp4},
+                                                                 {"l.6", R"({"in": )" + fp4 + "}"},
+                                                                 {"l.7", fp4},
+                                                                 {"l.8", "[1, [2]]"},
+                                                                 {"l.9", fp4},
+                                                                 {"l.10", "5"},
+                                                                 {"l.11", fp4},
+                                                                 {"l.12", R"({"quant_algo": "FP8"  })"},
+                                                                 {"l.13", "{}"},
+                                                                 {"l.14", "{}"},
+                                                                 {"l.15", fp8},
+                                                                 {"l.16", fp8}};
+  std::string layers;
+  for (const auto& [module, text] : said)
+    layers += fmt::format("{}\"{}\": {}", layers.empty() ? "" : ", ", module, text);
+  const std::string text =
+      R"({"model_type": "llama", "quantization_config": {"quant_method": "modelopt", "quantized_layers": {)" +
+      layers + R"(}}, "text_config": {"quantized_layers": {"l.0": )" + fp4 + "}}}";
+  test::write_file(dir / "config.json", text);
+  const auto file = ModelConfig::read(dir / "config.json").quantization()->layers;
+  const auto document = ModelConfig::from_json(parse_json(text, "c"), "c").quantization()->layers;
+  ASSERT_EQ(file.size(), 3u);  // no word, FP8, NVFP4
+  ASSERT_EQ(document.size(), 3u);
+  const std::set<int> eights = {0, 1, 3, 12, 15, 16}, fours = {5, 7, 9, 11}, silent = {6, 13, 14};
+  for (int layer = 0; layer < 17; ++layer) {
+    const std::string name = fmt::format("l.{}", layer);
+    const bool wanted[] = {silent.contains(layer), eights.contains(layer), fours.contains(layer)};
+    for (std::size_t i : {0, 1, 2}) {
+      EXPECT_EQ(file[i].modules.contains(name), wanted[i]) << name << file[i].format;
+      EXPECT_EQ(document[i].modules.contains(name), wanted[i]) << name << document[i].format;
+    }
+  }
+  EXPECT_EQ(file[1].targets, Targets{"quant_algo"});
 }
 
 TEST(QuantizedLayers, WhatIsNoSizeIsRefused) {

@@ -404,6 +404,23 @@ constexpr const Family* kFamilies[] = {
     &kLaraMini,
     &kInkling2Loop,
     &kXing4,
+    &kLilt,
+    &kNystromformer,
+    &kMra,
+    &kYoso,
+    &kXmod,
+    &kLuke,
+    &kSplinter,
+    &kConvbert,
+    &kMobilebert,
+    &kSqueezebert,
+    &kCanine,
+    &kFnet,
+    &kXlnet,
+    &kXlm,
+    &kFlaubert,
+    &kUltrabert,
+    &kEsmc,
 };
 
 // Edits that turn one name into the other, letter case aside.

@@ -421,6 +421,12 @@ constexpr const Family* kFamilies[] = {
     &kFlaubert,
     &kUltrabert,
     &kEsmc,
+    &kGemma4Dspark,
+    &kK3Dspark,
+    &kGrok1Model,
+    &kRugpt3xl,
+    &kHfOlmo,
+    &kCpmant,
 };
 
 // Edits that turn one name into the other, letter case aside.

@@ -721,6 +721,40 @@ def inkling2():
     return {**config, "unpadded_vocab_size": config["vocab_size"], "n_layers_per_attn_res_block": draw.randint(1, 3)}
 
 
+def inkling2_loop():
+    config = inkling2()
+    step, count = config["n_layers_per_attn_res_block"], config["num_hidden_layers"]
+    config["num_hidden_layers"] = count = max(count, 2 * step)
+    config.pop("layer_types", None)
+    first = step * draw.randint(1, count // step - 1)
+    config.update(loop_layer_index_start=first, loop_layer_index_end=step * draw.randint(first // step + 1, count // step))
+    return {**config, "loop_num_passes": draw.randint(1, 4), "loop_gate_rank": draw.randint(2, 9)}
+
+
+def inkling2_whole(text_type, make):
+    def of():
+        heads = draw.choice([1, 2, 3])
+        vision = {"hidden_size": 4 * heads * draw.randint(1, 4), "num_attention_heads": heads, "num_hidden_layers": draw.randint(1, 4)}
+        vision.update(num_channels=draw.randint(1, 3), patch_size=draw.randint(2, 6), spatial_merge_size=draw.randint(1, 3))
+        vision.update(posemb_grid_size=draw.randint(2, 6), projection_hidden_dim=draw.randint(5, 40), projector_bias=chance())
+        vision.update({"intermediate_size": draw.randint(5, 60)} if chance() else {"mlp_ratio": draw.choice([1.5, 2.0, 3.0])})
+        text = make()
+        vision["text_hidden_size"] = text["hidden_size"]
+        return {"text_config": {**text, "model_type": text_type}, "vision_config": vision}
+
+    return of
+
+
+def lara_mini():
+    config = experts(decoder(intermediate=False), shared=None)
+    keys = draw.choice([1, 2, 3])
+    config.update(linear_num_key_heads=keys, linear_num_value_heads=keys * draw.randint(1, 3))
+    config.update(linear_key_head_dim=draw.choice([4, 6, 8]), linear_value_head_dim=draw.choice([4, 6, 10]))
+    config.update(linear_conv_kernel_dim=draw.randint(2, 5), shared_expert_intermediate_size=draw.randint(3, 40))
+    config.setdefault("head_dim", 8)
+    return flags(kinds(config, of=("linear_attention", "sliding_attention", "full_attention")), "attention_bias")
+
+
 def mistral_large4():
     text = indexed(deepseek_like())
     text.pop("q_lora_rank")
@@ -864,6 +898,10 @@ FAMILIES = {
     "lfm3_vl": ("Lfm3VlForConditionalGeneration", lfm3_vl),
     "inkling_mm_model": ("InklingForConditionalGeneration", inkling_whole),
     "inkling2_text": ("Inkling2ForCausalLM", inkling2),
+    "inkling2_loop_text": ("Inkling2LoopForCausalLM", inkling2_loop),
+    "inkling2": ("Inkling2ForConditionalGeneration", inkling2_whole("inkling2_text", inkling2)),
+    "inkling2_loop": ("Inkling2LoopForConditionalGeneration", inkling2_whole("inkling2_loop_text", inkling2_loop)),
+    "lara_mini": ("LaraMiniForCausalLM", lara_mini),
     "mistral_large4": ("MistralLarge4ForConditionalGeneration", mistral_large4),
     "openai-gpt": ("OpenAIGPTLMHeadModel", lambda: early(n_positions=draw.randint(8, 50))),
     "ctrl": ("CTRLLMHeadModel", lambda: early(width="dff")),

@@ -4,8 +4,8 @@
     data/check_other_heads.py build/release/cli/assay [--count 5] [--seed 1] [family ...]
 
 For each family of check_family_variants.py whose class has a base class ("LlamaModel"), one for classification of texts or
-one of tokens (likewise of models that see or hear), random odd variants are drawn, and the tensors that the class would save
-compared. Labels are drawn, too. What assay counts in part, or refuses in one line, for its names do not begin with "model.", or does not know, is told. Exits 1 on a difference.
+one of tokens, or one that finds answers (likewise of models that see or hear), random odd variants are drawn, and the tensors that the class would save
+compared. Labels are drawn, too. What assay counts in part, or refuses in one line, for its names do not begin alike, or does not know, is told. Exits 1 on a difference.
 """
 import argparse
 import json
@@ -30,17 +30,19 @@ CLASSICS = {
     "gemma3_text": ("Gemma3ForCausalLM", lambda: variants.kinds(variants.decoder())),
     "phi3": ("Phi3ForCausalLM", lambda: variants.decoder(head_dim=False)),
     "olmo2": ("Olmo2ForCausalLM", lambda: variants.decoder(head_dim=False)),
+    "gpt2": ("GPT2LMHeadModel", lambda: variants.old_decoder("n_embd", "n_head", "n_layer", "n_inner", n_positions=variants.draw.randint(8, 50))),
+    "falcon": ("FalconForCausalLM", lambda: variants.flags(variants.old_decoder(), "bias", "alibi", "parallel_attn", "multi_query")),
     "starcoder2": ("Starcoder2ForCausalLM", lambda: variants.decoder(head_dim=False)),
 }
 for family, entry in CLASSICS.items():
     variants.FAMILIES.setdefault(family, entry)
 
-ENDINGS = ("ForSequenceClassification", "ForTokenClassification", "TextModel", "Model")
-REFUSED = ('do not all begin with "model."', "is unknown", "what of it has another head is not described")
+ENDINGS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "TextModel", "Model")
+REFUSED = ("do not all begin with", "is unknown", "what of it has another head is not described")
 
 
 def classes_of(architecture):
-    usual = next((e for e in ("ForCausalLM", "ForConditionalGeneration") if architecture.endswith(e)), None)
+    usual = next((e for e in ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration") if architecture.endswith(e)), None)
     if usual is None:
         return
     stem = architecture.removesuffix(usual)

@@ -211,7 +211,9 @@ def make_encoders(draw, flags):
             config.update(d_ff=draw.randint(5, 60), num_layers=draw.randint(1, 5), num_heads=draw.randint(1, 4))
             config.update(relative_attention_num_buckets=2 * draw.randint(2, 20), pad_token_id=0)
             config["num_decoder_layers"] = draw.randint(1, 5)
-            head = draw.choice(["ForConditionalGeneration", "Model", "EncoderModel"])
+            head = draw.choice(["ForConditionalGeneration", "Model", "EncoderModel", *heads])
+            if heads and chance():
+                config.update(labels())
             return {**config, **more(), "architectures": [stem + head]}
 
         return of
@@ -262,12 +264,102 @@ def make_encoders(draw, flags):
             decoder["cross_attention_hidden_size"] = encoder["hidden_size"]
         return {"encoder": encoder, "decoder": {**decoder, "is_decoder": True, "add_cross_attention": True}, "is_encoder_decoder": True}
 
+    # BERTs with something beside, and those whose layers are their own.
+
+    def fixed_answers(make):
+        """The class that finds answers takes two whatever the config says."""
+
+        def of():
+            config = make()
+            if config["architectures"][0].endswith("ForQuestionAnswering"):
+                config.pop("id2label", None)
+            return config
+
+        return of
+
+    def lilt():
+        config = encoder("Lilt", "stq", more=positive(channel_shrink_ratio=(1, 4), max_2d_position_embeddings=(9, 60)))()
+        return {**config, "hidden_size": config["num_attention_heads"] * 12}
+
+    def kernel(key):
+        return lambda: {key: draw.choice([None, draw.randint(1, 9)])} if chance(0.8) else {}
+
+    def xmod():
+        return {"languages": draw.sample(["en_XX", "de_DE", "fr_XX"], draw.randint(1, 3)), "adapter_reduction_factor": draw.randint(1, 3)}
+
+    def luke():
+        config = encoder("Luke", "mstqc", "use_entity_aware_attention")()
+        config.update(entity_vocab_size=draw.randint(5, 60), entity_emb_size=draw.choice([config["hidden_size"], draw.randint(4, 20)]))
+        if chance(0.3):
+            config["architectures"] = [f"LukeForEntity{kind}Classification" for kind in [draw.choice(["", "Pair", "Span"])]]
+        return config
+
+    def splinter():
+        return {**encoder("Splinter", "q")(), "architectures": ["Splinter" + draw.choice(["Model", answers, "ForPreTraining"])]}
+
+    def convbert():
+        config = encoder("ConvBert", "mstqc", more=positive(head_ratio=(1, 4), conv_kernel_size=(1, 9), embedding_size=(5, 40)))()
+        if chance(0.3):
+            groups = draw.choice([2, 3])
+            config.update(num_groups=groups, intermediate_size=groups * draw.randint(2, 20), num_attention_heads=groups,
+                          hidden_size=groups * 4 * draw.randint(1, 4))
+        return config
+
+    def mobilebert():
+        config = encoder("MobileBert", "mstqcnp", "trigram_input", "use_bottleneck", "use_bottleneck_attention",
+                         "key_query_shared_bottleneck", "classifier_activation")()
+        config.update(embedding_size=draw.randint(2, config["hidden_size"] - 1), num_feedforward_networks=draw.randint(1, 4))
+        return {**config, "intra_bottleneck_size": config["num_attention_heads"] * draw.randint(2, 9)}
+
+    def squeezebert():
+        config = encoder("SqueezeBert", "mstqc")()
+        config.update(embedding_size=config["hidden_size"], intermediate_size=2 * draw.randint(2, 40))
+        for key in ("q_groups", "k_groups", "v_groups", "post_attention_groups", "intermediate_groups", "output_groups"):
+            config[key] = draw.choice([1, 2])
+        return config
+
+    def canine():
+        config = encoder("Canine", "stqc", more=positive(downsampling_rate=(1, 5), upsampling_kernel_size=(1, 5)))()
+        config.pop("vocab_size")
+        return {**config, "num_hash_functions": draw.choice([1, 2]), "num_hash_buckets": draw.randint(9, 60)}
+
+    def fnet():
+        config = encoder("FNet", "mstqcnp")()
+        config.pop("num_attention_heads")
+        return {**config, "hidden_size": draw.randint(5, 40)}
+
+    def scored(stem, heads, *options):
+        def of():
+            names = {"XLNet": ("d_model", "d_inner", "n_layer", "n_head")}.get(stem, ("emb_dim", "unused", "n_layers", "n_heads"))
+            config = encoder(stem, "", *options, keys=names, types=False)()
+            config.pop("unused", None)
+            if stem == "XLNet":
+                config.pop("max_position_embeddings", None)
+            elif chance():
+                config.update(n_langs=draw.randint(1, 4))
+            return {**config, "architectures": [stem + draw.choice(heads)]}
+
+        return of
+
+    every_score = ["Model", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnsweringSimple", "ForQuestionAnswering",
+                   "ForMultipleChoice"]
+
+    def llama_like(stem, heads, *options, grouped=False, more=dict):
+        def of():
+            config = {**encoder(stem, heads, *options, types=False)(), **more()}
+            if grouped and chance():
+                config["num_key_value_heads"] = 1
+            return config
+
+        return of
+
     answers, sequences = "ForQuestionAnswering", "ForSequenceClassification"
+    classifying = (sequences, answers, "ForTokenClassification")
     every_head = ["ForCTC", "ForSequenceClassification", "ForAudioFrameClassification"]
     return {
-        "t5": ("T5Model", t5("T5", more=gated)),
-        "mt5": ("MT5Model", t5("MT5", more=lambda: {**gated(), "tie_word_embeddings": True})),
-        "umt5": ("UMT5Model", t5("UMT5", more=lambda: {**gated(), "tie_word_embeddings": True})),
+        "t5": ("T5Model", t5("T5", *classifying, more=gated)),
+        "mt5": ("MT5Model", t5("MT5", *classifying, more=lambda: {**gated(), "tie_word_embeddings": True})),
+        "umt5": ("UMT5Model", t5("UMT5", *classifying, more=lambda: {**gated(), "tie_word_embeddings": True})),
         "longt5": ("LongT5Model", t5("LongT5", more=lambda: {**gated(), "encoder_attention_type": draw.choice(["local", "transient-global"])})),
         "switch_transformers": ("SwitchTransformersModel", switch),
         "bart": ("BartModel", reader("Bart", sequences, answers)),
@@ -331,5 +423,25 @@ def make_encoders(draw, flags):
         "nomic_bert": ("NomicBertModel", encoder("NomicBert", "mst")),
         "gte": ("GteModel", encoder("Gte", "mst")),
         "jina_embeddings_v3": ("JinaEmbeddingsV3Model", encoder("JinaEmbeddingsV3", "stq")),
+        "lilt": ("LiltModel", lilt),
+        "nystromformer": ("NystromformerModel", fixed_answers(encoder("Nystromformer", "mstqc", more=positive(conv_kernel_size=(1, 9))))),
+        "mra": ("MraModel", fixed_answers(encoder("Mra", "mstqc"))),
+        "yoso": ("YosoModel", fixed_answers(encoder("Yoso", "mstqc", more=kernel("conv_window")))),
+        "xmod": ("XmodModel", encoder("Xmod", "mstqcl", "pre_norm", "adapter_layer_norm", more=xmod)),
+        "luke": ("LukeModel", luke),
+        "splinter": ("SplinterModel", splinter),
+        "convbert": ("ConvBertModel", convbert),
+        "mobilebert": ("MobileBertModel", mobilebert),
+        "squeezebert": ("SqueezeBertModel", squeezebert),
+        "canine": ("CanineModel", canine),
+        "fnet": ("FNetModel", fnet),
+        "xlnet": ("XLNetModel", scored("XLNet", [*every_score, "LMHeadModel"], "summary_use_proj", "tie_word_embeddings")),
+        "xlm": ("XLMModel", scored("XLM", [*every_score, "WithLMHeadModel"], "summary_use_proj", "summary_proj_to_labels",
+                                   "use_lang_emb", "tie_word_embeddings")),
+        "flaubert": ("FlaubertModel", scored("Flaubert", [*every_score, "WithLMHeadModel"], "summary_use_proj",
+                                             "summary_proj_to_labels", "use_lang_emb")),
+        "ultrabert": ("UltrabertModel", llama_like("Ultrabert", "mstq", "attention_bias", "mlp_bias", "tie_word_embeddings",
+                                                   grouped=True, more=positive(prediction_head_size=(5, 40)))),
+        "esmc": ("EsmcModel", llama_like("Esmc", "mst", "attention_bias", "mlp_bias")),
         "eurobert": ("EuroBertModel", encoder("EuroBert", "mst", "attention_bias", "mlp_bias", types=False)),
     }

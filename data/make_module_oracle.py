@@ -99,6 +99,8 @@ def as_published(model, state):
     if kind == "esm":  # published under today's names of norms; angles are no weights
         state = {name: t for name, t in state.items() if not name.endswith("inv_freq")}
         return {name.replace(".gamma", ".weight").replace(".beta", ".bias"): t for name, t in state.items()}
+    if kind == "mra":  # whole numbers, no weights
+        return {name: t for name, t in state.items() if not name.endswith("position_ids")}
     if kind == "roformer":  # sines
         return {name: t for name, t in state.items() if not name.endswith("embed_positions.weight")}
     if kind in ("clip_text_model", "clip_vision_model", "siglip_vision_model", "siglip2_vision_model"):

@@ -7,10 +7,11 @@ CODE is a folder with what its authors published on GitHub: Janus (deepseek-ai/J
 minimind2 and minimind2-lm (jingyaogong/minimind at 151fdf7 and 399d526), Yuan-M32 (yuan_moe_hf_model.py of
 IEIT-Yuan/Yuan2.0-M32), moondream (vikhyat/moondream), Bagel
 (ByteDance-Seed/Bagel), minimind (jingyaogong/minimind), FireRedASR (FireRedTeam/FireRedASR), Yuan (examples/yuan of
-IEIT-Yuan/Yuan-2.0), and the files beside the weights of Florence-2 (microsoft/Florence-2-large), Hymba
+IEIT-Yuan/Yuan-2.0), OLMo (allenai/OLMo), and the files beside the weights of Florence-2 (microsoft/Florence-2-large), Hymba
 (nvidia/Hymba-1.5B-Base) and AndesVL (OPPOer/AndesVL-0_6B-Instruct). The models are built on the meta device; what the code imports and a constructor does not need
 is put aside. The files are those that make_module_oracle.py writes, buffers left out.
 """
+import enum
 import importlib
 import importlib.machinery
 import json
@@ -353,7 +354,24 @@ def fire_red(code, document):
     return model
 
 
-BUILDERS = {"AndesVLForConditionalGeneration": andes, "MiniMindForCausalLM": minimind, "YuanForCausalLM": yuan, "FireRedASR2ForConditionalGeneration": fire_red,
+def olmo(code, document):
+    """The model under the class of hf_olmo, which puts "model." before all names."""
+    put_aside("omegaconf", "omegaconf.errors", "olmo.util", "olmo.beam_search")
+    sys.modules["omegaconf.errors"].OmegaConfBaseException = Exception
+    sys.modules["olmo.util"].StrEnum = enum.StrEnum
+    for name in ("DictConfig", "ListConfig", "OmegaConf"):
+        setattr(sys.modules["omegaconf"], name, type(name, (), {}))
+    for name in ("BeamSearch", "Constraint", "FinalSequenceScorer", "Sampler"):
+        setattr(sys.modules["olmo.beam_search"], name, type(name, (), {}))
+    package("olmo", code / "OLMo" / "olmo")
+    own = importlib.import_module("olmo.model")
+    sizes = {key: value for key, value in document.items() if key not in ("architectures", "model_type")}
+    model = torch.nn.Module()
+    model.model = own.OLMo(own.ModelConfig(**sizes, init_device="meta"), init_params=False)
+    return model
+
+
+BUILDERS = {"OLMoForCausalLM": olmo, "AndesVLForConditionalGeneration": andes, "MiniMindForCausalLM": minimind, "YuanForCausalLM": yuan, "FireRedASR2ForConditionalGeneration": fire_red,
             "BagelForConditionalGeneration": bagel, "HymbaForCausalLM": hymba, "MultiModalityCausalLM": deepseek, "MiniMindLM": minimind_lm, "Florence2ForConditionalGeneration": florence2, "HfMoondream": moondream}
 
 

@@ -141,8 +141,38 @@ TEST(OtherHeads, AreNotComputedOrWrittenAsGguf) {
 TEST(OtherHeads, UnlikeOnesStayUnknown) {
   for (const char* name : {"Llama4TextModel", "NobodyModel", "Model", "ForSequenceClassification"})
     EXPECT_THROW(tree_of(name, R"("num_hidden_layers": 1)"), Error) << name;
-  // Names under "transformer.": what heads they have is told otherwise.
-  EXPECT_THROW(tree_of("FalconForTokenClassification", R"("num_hidden_layers": 1)"), Error);
+}
+
+// Decoders before Llama: names under "transformer.", another name of what scores tokens, a head as wide as the last matrix.
+TEST(OtherHeads, OfEarlyDecoders) {
+  const std::string gpt2 =
+      R"("n_embd": 24, "n_layer": 2, "n_head": 4, "id2label": {"0": "a", "1": "b", "2": "c"})";
+  const ModuleTree scores = tree_of("GPT2ForSequenceClassification", gpt2),
+                   tokens = tree_of("GPT2ForTokenClassification", gpt2),
+                   answers = tree_of("GPT2ForQuestionAnswering", gpt2);
+  expect_stored(scores, "score.weight", {3, 24});
+  expect_stored(scores, "transformer.h.1.attn.c_attn.weight", {24, 72});
+  expect_stored(tokens, "classifier.bias", {3});
+  expect_stored(answers, "qa_outputs.weight", {2, 24});
+  EXPECT_FALSE(TensorLookup(answers).find("lm_head.weight").has_value());
+  expect_stored(
+      tree_of("GPTNeoXModel", R"("hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 4)"),
+      "layers.0.attention.dense.weight", {24, 24});
+  expect_stored(tree_of("OPTForSequenceClassification", R"("hidden_size": 24, "num_hidden_layers": 1,
+      "num_attention_heads": 4, "word_embed_proj_dim": 10, "ffn_dim": 30)"),
+                "score.weight", {2, 10});
+  EXPECT_THROW(tree_of("CTRLForSequenceClassification", R"("n_layer": 1)"), Error);
+}
+
+// Most keep the body under "transformer.", as they did before their base class was renamed.
+TEST(OtherHeads, AnswersOfLlamasKin) {
+  const std::string sizes = R"("hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 4,
+      "num_key_value_heads": 4, "id2label": {"0": "a"})";
+  const ModuleTree llama = tree_of("LlamaForQuestionAnswering", sizes),
+                   mistral = tree_of("MistralForQuestionAnswering", sizes);
+  expect_stored(llama, "transformer.layers.0.input_layernorm.weight", {24});
+  expect_stored(mistral, "model.layers.0.input_layernorm.weight", {24});
+  expect_stored(mistral, "qa_outputs.bias", {2});
 }
 
 }  // namespace

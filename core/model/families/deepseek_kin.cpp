@@ -1,8 +1,10 @@
-// Kin of DeepSeek-V3.2 of 2026: A.X K2 (gated norms, gates of attention's output beside the queries) and HY4
-// (hyper-connections, sinks, an indexer in some layers only).
+// Kin of DeepSeek-V3 and V3.2 of 2026: A.X K2 (gated norms, gates of attention's output beside the queries), HY4
+// (hyper-connections, sinks, an indexer in some layers only) and Xing 4 (V3 with hyper-connections).
 #include "core/model/families/deepseek_kin.h"
 #include "core/model/families/all_2026.h"
+#include "core/model/families/all_kin.h"
 #include "core/model/families/deepseek.h"
+#include "core/model/families/stated_sizes.h"
 
 namespace assay::families {
 
@@ -169,6 +171,24 @@ void describe_hy_v4(ConfigReader& config, ModuleTree& tree) {
   add_hy_v4_prediction(config, tree, d, a, i, has_experts ? mixture(m) : gated_mlp(d.mlp()));
 }
 
+// Xing 4.0 (XingChen-AGI): V3 whose residual is streams, which layers for prediction have not; a matrix mixes all streams with
+// each other, and their mean leaves. Sources: MLX-LM's models/xing4_0.py, llama.cpp's conversion/xing4_0.py; held to the
+// 31,215,031,088 that the hub counts, of which embedding and head are stored twice. No configuration class is at hand.
+void describe_xing4(ConfigReader& config, ModuleTree& tree) {
+  require_stated(config);
+  for (const char* key : {"q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
+                          "n_routed_experts", "num_experts_per_tok", "moe_intermediate_size", "hc_mult"})
+    config.size(key);
+  describe_deepseek_v3(config, tree, "");
+  const Quantity streams = config.size("hc_mult"), mixes = (streams + Quantity(2)) * streams,
+                 hidden("hidden_size", tree.hidden_size);
+  for (Module& layer : tree.modules) {
+    if (layer.repeat.over != Repeat::Over::layers) continue;
+    add_hyper_connection(layer, "attn_hc.hc_", mixes, 3, streams, hidden);
+    add_hyper_connection(layer, "ffn_hc.hc_", mixes, 3, streams, hidden);
+  }
+}
+
 Hyperparameters forward_axk2(ConfigReader& config, const ModuleTree& tree) {
   return read_deepseek_forward(
       config, tree, {.groups = 1, .chosen_groups = 1, .context = 131072, .pairs_by_config = false});
@@ -186,10 +206,14 @@ Hyperparameters forward_hy_v4(ConfigReader& config, const ModuleTree& tree) {
 constexpr std::string_view kAxk2Architectures[] = {"AXK2ForCausalLM"}, kAxk2Types[] = {"axk2"};
 constexpr std::string_view kHyV4Architectures[] = {"HYV4ForCausalLM"},
                            kHyV4Types[] = {"hy_v4", "hy_v4_vl_text"};
+constexpr std::string_view kXing4Architectures[] = {"Xing4_0ForCausalLM", "XingChen4ForCausalLM"},
+                           kXing4Types[] = {"xing4_0", "xingchen4"};
 
 }  // namespace
 
 const Family kAxk2 = {"axk2", "A.X K2", kAxk2Architectures, kAxk2Types, {}, describe_axk2, forward_axk2};
 const Family kHyV4 = {"hy_v4", "HY4", kHyV4Architectures, kHyV4Types, {}, describe_hy_v4, forward_hy_v4};
+
+const Family kXing4 = {"xing4", "Xing 4.0", kXing4Architectures, kXing4Types, {}, describe_xing4};
 
 }  // namespace assay::families

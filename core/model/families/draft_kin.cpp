@@ -8,10 +8,10 @@
 
 #include "core/model/families/all_more.h"
 #include "core/model/families/draft_config.h"
+#include "core/model/families/draft_kin.h"
 #include "core/model/families/llama_kin.h"
 
 namespace assay::families {
-namespace {
 
 using namespace blocks;
 
@@ -25,8 +25,7 @@ Decoder read_draft(ConfigReader& config, ModuleTree& tree) {
   return d;
 }
 
-// What enters, beside what may be stored of the target.
-Module entrance(const Decoder& d, const Quantity& in, bool bias) {
+Module draft_entrance(const Decoder& d, const Quantity& in, bool bias) {
   Module enters{"", "what enters", {}, {}, {}};
   for (const char* name : {"embed_tokens.weight", "lm_head.weight"})
     add_buffer(enters, name, {d.vocabulary.value(), d.hidden.value()});
@@ -36,13 +35,15 @@ Module entrance(const Decoder& d, const Quantity& in, bool bias) {
   return enters;
 }
 
+namespace {
+
 // The first layer norms nothing in front of attention, and nothing follows the last.
 void describe_eagle(ConfigReader& config, ModuleTree& tree, bool qkv_bias) {
   const Decoder d = read_draft(config, tree);
   HeadAttention a = d.attention();
   a.qkv_bias = qkv_bias || config.flag("attention_bias", false);
   a.output_bias = !qkv_bias && a.qkv_bias;
-  tree.modules = {entrance(d, Quantity(2) * d.hidden, config.flag("bias", true))};
+  tree.modules = {draft_entrance(d, Quantity(2) * d.hidden, config.flag("bias", true))};
   const auto groups = group_layers(
       "layers.{layer}", d.layers, [](std::uint64_t i) { return i == 0 ? "first layer" : "layers"; },
       [&](Module& layer, std::uint64_t i) {
@@ -102,7 +103,7 @@ Decoder describe_dflash_layers(ConfigReader& config, ModuleTree& tree, DraftOpti
             config.flag("add_swa_attention_sink_bias", false);
   a.sinks_name = "attention_sink_bias";
   const Quantity target = config.optional_size("target_hidden_size").value_or(d.hidden);
-  tree.modules = {entrance(d, target * states_of_target(options, d), false)};
+  tree.modules = {draft_entrance(d, target * states_of_target(options, d), false)};
   add_norm(tree.modules[0], "hidden_norm", d.hidden, Role::input_norm);
   Module layer = layers("layers.{layer}", "layers", all_layers(d.layers));
   add_pre_norms(layer, d.hidden);
@@ -180,8 +181,8 @@ void describe_xpress(ConfigReader& outer, ModuleTree& tree) {
   tree.modules.push_back(std::move(mends));
 }
 
-// Two narrow tables score a token by the one before it, alone, behind a gate that hidden states open, or behind a state that goes
-// along the block; a head tells how sure the draft is.
+}  // namespace
+
 Module scores_of_next(ConfigReader& rules, const Decoder& d, const Quantity& draft, const Quantity& rank) {
   Module scores{"markov_head", "score of a token after another", {}, {}, {}};
   scores.tensors = {parameter("markov_w1.weight", {d.vocabulary, rank}, Role::other, Part::output),
@@ -200,10 +201,30 @@ Module scores_of_next(ConfigReader& rules, const Decoder& d, const Quantity& dra
   return scores;
 }
 
+Module draft_sureness(const Quantity& width) {
+  Module sure{"confidence_head", "how sure the draft is", {}, {}, {}};
+  add_linear(sure, {.name = "proj",
+                    .in = width,
+                    .out = 1,
+                    .role = Role::other,
+                    .part = Part::output,
+                    .bias = true,
+                    .quantizable = false});
+  return sure;
+}
+
+namespace {
+
+// Drafts of other models whose layers are a Qwen3's, too (SGLang 0.5.23, lfm2_dspark.py and dspark.py).
+bool has_layers_of_qwen3(const ModelConfig& config) {
+  return config.model_type() == "qwen3" || config.architecture() == "Lfm2DSparkDraftModel" ||
+         config.architecture() == "LingDSparkModel";
+}
+
 void describe_dspark(ConfigReader& outer, ModuleTree& tree) {
   const ModelConfig flat = flat_draft(outer.config());
   ConfigReader config(flat, tree.family);
-  config.require(flat.model_type() == "qwen3",
+  config.require(has_layers_of_qwen3(flat),
                  "model_type is not qwen3: DSpark has been described over a Qwen3");
   DraftOptions options(config);
   const Decoder d = describe_dflash_layers(config, tree, options);
@@ -216,15 +237,7 @@ void describe_dspark(ConfigReader& outer, ModuleTree& tree) {
   if (!options.having("enable_confidence_head").flag("enable_confidence_head", nested)) return;
   const bool joined =
       width > 0 && options.having("confidence_head_with_markov").flag("confidence_head_with_markov", nested);
-  Module sure{"confidence_head", "how sure the draft is", {}, {}, {}};
-  add_linear(sure, {.name = "proj",
-                    .in = joined ? d.hidden + rank : d.hidden,
-                    .out = 1,
-                    .role = Role::other,
-                    .part = Part::output,
-                    .bias = true,
-                    .quantizable = false});
-  tree.modules.push_back(std::move(sure));
+  tree.modules.push_back(draft_sureness(joined ? d.hidden + rank : d.hidden));
 }
 
 constexpr std::string_view kEagleArchitectures[] = {"LlamaForCausalLMEagle", "EagleLlamaForCausalLM"},
@@ -232,8 +245,9 @@ constexpr std::string_view kEagleArchitectures[] = {"LlamaForCausalLMEagle", "Ea
                            kDflashArchitectures[] = {"DFlashDraftModel", "DFlashSpeculator"},
                            kDflash2Architectures[] = {"DFlash2DraftModel", "DFlash2Speculator"},
                            kXpressArchitectures[] = {"XPressDraftModel", "XPressSpeculator"},
-                           kDsparkArchitectures[] = {"Qwen3DSparkModel", "Qwen3OmniDSparkModel",
-                                                     "DSparkDraftModel", "DSparkSpeculator"};
+                           kDsparkArchitectures[] = {"Qwen3DSparkModel",     "Qwen3OmniDSparkModel",
+                                                     "DSparkDraftModel",     "DSparkSpeculator",
+                                                     "Lfm2DSparkDraftModel", "LingDSparkModel"};
 
 }  // namespace
 

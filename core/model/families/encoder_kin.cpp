@@ -39,7 +39,8 @@ Module tables_beside(ConfigReader& config, const Decoder& d, const EncoderKin& k
                                        Role::position_embedding, Part::embedding));
   };
   if (kin.positions > 0) {
-    const Quantity positions = config.size("max_position_embeddings", kin.positions);
+    Quantity positions = config.size("max_position_embeddings", kin.positions);
+    if (kin.positions_in_front > 0) positions = positions + Quantity(kin.positions_in_front);
     add("position_embeddings.weight", positions);
     add_buffer(tables, "embeddings.position_ids", {1, positions.value()});
   }

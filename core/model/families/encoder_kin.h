@@ -25,7 +25,8 @@ struct EncoderKin {
 
   // What enters. 0: no such table.
   std::uint64_t positions = 512, types = 2;
-  bool types_may_be_none = false;  // type_vocab_size 0 leaves the table out
+  std::uint64_t positions_in_front = 0;  // rows that the config does not count
+  bool types_may_be_none = false;        // type_vocab_size 0 leaves the table out
   std::string norm_of_tables = "embeddings.LayerNorm";
   // Tables narrower than the layers: the width where its key is silent, and the matrix from there.
   std::optional<std::uint64_t> narrow = {};

@@ -13,6 +13,7 @@
 #include "core/model/families/all_2026.h"
 #include "core/model/families/all_encoders.h"
 #include "core/model/families/all_hub.h"
+#include "core/model/families/all_kin.h"
 #include "core/model/families/all_local.h"
 #include "core/model/families/all_mixtures.h"
 #include "core/model/families/all_more.h"
@@ -400,6 +401,32 @@ constexpr const Family* kFamilies[] = {
     &kW2vBert,
     &kBlip,
     &kTrocr,
+    &kLaraMini,
+    &kInkling2Loop,
+    &kXing4,
+    &kLilt,
+    &kNystromformer,
+    &kMra,
+    &kYoso,
+    &kXmod,
+    &kLuke,
+    &kSplinter,
+    &kConvbert,
+    &kMobilebert,
+    &kSqueezebert,
+    &kCanine,
+    &kFnet,
+    &kXlnet,
+    &kXlm,
+    &kFlaubert,
+    &kUltrabert,
+    &kEsmc,
+    &kGemma4Dspark,
+    &kK3Dspark,
+    &kGrok1Model,
+    &kRugpt3xl,
+    &kHfOlmo,
+    &kCpmant,
 };
 
 // Edits that turn one name into the other, letter case aside.

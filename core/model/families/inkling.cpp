@@ -1,32 +1,17 @@
-// Inkling and Inkling 2: attention with scores of relative places, short convolutions behind keys, values and blocks,
-// more key heads where there is a window; experts beside shared ones. Inkling 2 reads a sum of earlier blocks' outputs.
+// Inkling: attention with scores of relative places, short convolutions behind keys, values and blocks, more key heads where
+// there is a window; experts beside shared ones.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/model/families/all_2026.h"
 #include "core/model/families/forward.h"
+#include "core/model/families/inkling.h"
 #include "core/model/recurrent_blocks.h"
 
 namespace assay::families {
-namespace {
 
 using namespace blocks;
-
-struct InklingSizes {
-  Decoder d;
-  HeadAttention full, narrow;
-  Quantity relative, full_extent, window, kernel;
-  std::vector<std::uint64_t> narrow_layers;
-  bool is_narrow(std::uint64_t i) const {
-    return std::binary_search(narrow_layers.begin(), narrow_layers.end(), i);
-  }
-  const HeadAttention& attention(std::uint64_t i) const { return is_narrow(i) ? narrow : full; }
-};
-
-struct InklingDefaults {
-  std::uint64_t hidden, layers, heads, narrow_kv_heads, window;
-};
 
 InklingSizes read_inkling(ConfigReader& config, ModuleTree& tree, const InklingDefaults& of) {
   InklingSizes s;
@@ -58,30 +43,27 @@ InklingSizes read_inkling(ConfigReader& config, ModuleTree& tree, const InklingD
   return s;
 }
 
-// Part::norm: behind attention and MLP, as what is read by role must be told from those behind keys and values.
 void add_short_convolution(Module& module, const std::string& name, const Quantity& channels,
-                           const Quantity& kernel, Part part = Part::attention) {
+                           const Quantity& kernel, Part part) {
   module.tensors.push_back(parameter(name, {channels, 1, kernel}, Role::convolution, part));
 }
 
-// The last inputs of the convolutions of keys, values and both blocks.
-void note_inkling_layers(ModuleTree& tree, const InklingSizes& s) {
-  const auto full = layers_where(s.d.layers, [&](std::uint64_t i) { return !s.is_narrow(i); });
-  const auto note = [&](const HeadAttention& a, const std::vector<std::uint64_t>& layers,
-                        std::uint64_t window) {
-    if (layers.empty()) return;
-    tree.attention.push_back(geometry(a, layers, window));
+void note_inkling_layers(ModuleTree& tree, const InklingSizes& s, const std::vector<std::uint64_t>& layers) {
+  std::vector<std::uint64_t> full, narrow;
+  for (const std::uint64_t i : layers) (s.is_narrow(i) ? narrow : full).push_back(i);
+  const auto note = [&](const HeadAttention& a, const std::vector<std::uint64_t>& of, std::uint64_t window) {
+    if (of.empty()) return;
+    tree.attention.push_back(geometry(a, of, window));
     const Quantity channels = Quantity(2) * (a.kv_heads * a.head_dim + s.d.hidden);
     tree.recurrent.push_back({.title = "short convolutions",
-                              .layers = layers,
+                              .layers = of,
                               .heads = a.kv_heads.value(),
                               .conv_values = channels.value() * (s.kernel.value() - 1)});
   };
   note(s.full, full, 0);
-  note(s.narrow, s.narrow_layers, s.window.value());
+  note(s.narrow, narrow, s.window.value());
 }
 
-// What is added to the scores: a product of the query with a vector for each distance.
 void add_relative_scores(Module& attend, const HeadAttention& a, const std::string& projection,
                          const InklingSizes& s, bool narrow) {
   add_linear(attend, {.name = projection,
@@ -94,6 +76,8 @@ void add_relative_scores(Module& attend, const HeadAttention& a, const std::stri
   attend.tensors.push_back(parameter("rel_logits_proj.proj", {s.relative, narrow ? s.window : s.full_extent},
                                      Role::attention_gate, Part::attention));
 }
+
+namespace {
 
 Module inkling_attention(const InklingSizes& s, bool narrow) {
   HeadAttention a = narrow ? s.narrow : s.full;
@@ -228,92 +212,8 @@ void describe_inkling(ConfigReader& config, ModuleTree& tree) {
   add_frame(tree, d, groups);
   tree.modules.insert(tree.modules.begin() + 1,
                       norm("model.embed_tokens.embed_norm", d.hidden, Role::embedding_norm));
-  note_inkling_layers(tree, s);
+  note_inkling_layers(tree, s, all_layers(d.layers));
   add_inkling_prediction(config, tree, s, dense_width);
-}
-
-// Filters of the convolution where all is seen are made of what the token says.
-Module inkling2_attention(const InklingSizes& s, bool narrow) {
-  HeadAttention a = narrow ? s.narrow : s.full;
-  a.path = "attn", a.q = "wq_du", a.k = "wk_dv", a.v = "wv_dv", a.o = "wo_ud";
-  a.gate = "gate_attn", a.wide_gate = true;
-  Module module = attention(a);
-  add_relative_scores(module, a, "wr_du", s, narrow);
-  add_linear(module, {.name = "attn_sink_proj",
-                      .in = a.hidden,
-                      .out = a.heads,
-                      .role = Role::sinks,
-                      .part = Part::attention,
-                      .partition = Partition::columns,
-                      .units = a.heads.value(),
-                      .quantizable = false});
-  module.tensors.push_back(
-      parameter("q_l2_clip.scale", {a.heads, a.head_dim}, Role::q_norm, Part::attention));
-  module.tensors.push_back(
-      parameter("rel_l2_clip.scale", {a.heads, s.relative}, Role::q_norm, Part::attention));
-  const Quantity channels = a.kv_heads * a.head_dim;
-  for (const std::string name : {"k_sconv", "v_sconv"}) {
-    if (narrow) {
-      add_short_convolution(module, name + ".weight", channels, s.kernel);
-      continue;
-    }
-    module.tensors.push_back(
-        parameter(name + ".static_w", {s.kernel, channels}, Role::convolution, Part::attention));
-    module.tensors.push_back(parameter(name + ".weight_proj", {a.kv_heads * s.kernel, a.hidden},
-                                       Role::convolution, Part::attention));
-  }
-  return module;
-}
-
-// What an input reads of earlier blocks: a query for attention (three where q, k and v read apart) and one for the MLP.
-void add_block_queries(const InklingSizes& s, std::vector<Module>& groups) {
-  const auto add = [&](const std::string& name, const std::string& about, std::vector<std::uint64_t> indices,
-                       const std::vector<Quantity>& shape) {
-    if (indices.empty()) return;
-    Module queries = layers("model.llm.attn_res", about, std::move(indices));
-    queries.tensors.push_back(parameter(name, shape, Role::residual_mix, Part::norm));
-    groups.push_back(std::move(queries));
-  };
-  std::vector<std::uint64_t> one, three;
-  for (std::uint64_t i = 1; i < s.d.layers.value(); ++i) (s.is_narrow(i) ? one : three).push_back(i - 1);
-  add("attn_queries.{layer}", "queries of attention's inputs", one, {s.d.hidden});
-  add("attn_queries.{layer}", "queries of attention's three inputs", three, {3, s.d.hidden});
-  add("mlp_queries.{layer}", "queries of the MLPs' inputs", all_layers(s.d.layers), {s.d.hidden});
-}
-
-void describe_inkling2(ConfigReader& config, ModuleTree& tree) {
-  const InklingSizes s = read_inkling(
-      config, tree, {.hidden = 4608, .layers = 48, .heads = 48, .narrow_kv_heads = 8, .window = 1024});
-  const Decoder& d = s.d;
-  Mixture m{d.hidden,
-            read_experts(config, tree, "n_routed_experts|num_local_experts", 384, "num_experts_per_tok", 8),
-            config.size("moe_intermediate_size|intermediate_size", 2304)};
-  m.correction = "gate.bias";
-  m.stacks = Mixture::Stacks::output_major;
-  m.stacked_gate_up = "w13_weight", m.stacked_down = "w2_weight";
-  auto groups = group_layers(
-      "model.llm.layers.{layer}", d.layers,
-      [&](std::uint64_t i) { return s.is_narrow(i) ? "MoE layers with a window" : "MoE layers"; },
-      [&](Module& layer, std::uint64_t i) {
-        if (s.is_narrow(i)) {
-          add_norm(layer, "attn_norm", d.hidden, Role::input_norm);
-        } else {
-          for (const char* name : {"q_input_norm", "k_input_norm", "v_input_norm"})
-            add_norm(layer, name, d.hidden, Role::input_norm);
-        }
-        add_norm(layer, "mlp_norm", d.hidden, Role::pre_feedforward_norm);
-        for (const char* name : {"attn_sconv.weight", "mlp_sconv.weight"})
-          add_short_convolution(layer, name, d.hidden, s.kernel, Part::norm);
-        layer.children = {inkling2_attention(s, s.is_narrow(i)), mixture(m)};
-      });
-  add_block_queries(s, groups);
-  add_frame(tree, d, groups,
-            {.embedding = "model.llm.embed", .final_norm = "model.llm.norm", .head = "model.llm.unembed"});
-  tree.modules.insert(tree.modules.begin() + 1, norm("model.llm.embed_norm", d.hidden, Role::embedding_norm));
-  Module last{"model.llm.attn_res", "query of the output", {}, {}, {}};
-  last.tensors.push_back(parameter("output_query", {d.hidden}, Role::residual_mix, Part::norm));
-  tree.modules.insert(tree.modules.end() - 2, std::move(last));
-  note_inkling_layers(tree, s);
 }
 
 // Nothing rotates, and scores are scaled by the width of a head, which layers with a window have their own of.
@@ -328,14 +228,9 @@ Hyperparameters forward_inkling(ConfigReader& config, const ModuleTree& tree) {
 
 constexpr std::string_view kInklingArchitectures[] = {"InklingForCausalLM"},
                            kInklingTypes[] = {"inkling_text"};
-constexpr std::string_view kInkling2Architectures[] = {"Inkling2ForCausalLM"},
-                           kInkling2Types[] = {"inkling2_text"};
 
 }  // namespace
 
 const Family kInkling = {"inkling", "Inkling (text)", kInklingArchitectures, kInklingTypes,
                          {},        describe_inkling, forward_inkling};
-const Family kInkling2 = {"inkling2", "Inkling 2 (text)", kInkling2Architectures, kInkling2Types,
-                          {},         describe_inkling2};
-
 }  // namespace assay::families

@@ -45,7 +45,7 @@ constexpr std::string_view kUnlike[] = {"BailingHybridModel",
                                         "MllamaTextModel",
                                         "ModernBertDecoderModel",
                                         "ModernBertDecoderForSequenceClassification",
-                                        "OPTForSequenceClassification",
+                                        "CTRLForSequenceClassification",
                                         "Phi4MultimodalModel"};
 
 // Likewise of models that see or hear.
@@ -76,10 +76,28 @@ struct Ending {
 };
 constexpr Ending kEndings[] = {{"ForSequenceClassification", HeadKind::score},
                                {"ForTokenClassification", HeadKind::biased_score},
+                               {"ForQuestionAnswering", HeadKind::answers},
                                {"TextModel", HeadKind::none},
                                {"Model", HeadKind::none}};
 
 constexpr std::string_view kPrefix = "model.";
+
+// Whose class that finds answers keeps the body under an earlier name.
+constexpr std::string_view kAnswersUnderTransformer[] = {
+    "ArceeForQuestionAnswering",     "DiffLlamaForQuestionAnswering", "Exaone4ForQuestionAnswering",
+    "LlamaForQuestionAnswering",     "MinistralForQuestionAnswering", "NemotronForQuestionAnswering",
+    "Qwen2ForQuestionAnswering",     "Qwen3ForQuestionAnswering",     "Qwen3MoeForQuestionAnswering",
+    "Qwen3NextForQuestionAnswering", "SeedOssForQuestionAnswering",   "SmolLM3ForQuestionAnswering"};
+
+// What the names of a decoder's body begin with: "model.", and of those before Llama "transformer.", "gpt_neox.".
+std::string body_prefix(const ModuleTree& tree) {
+  for (const Module& module : tree.modules) {
+    if (module.tensors.empty()) continue;
+    const std::string& name = module.tensors.front().name;
+    return name.substr(0, name.find('.') + 1);
+  }
+  return std::string(kPrefix);
+}
 
 // id2label names each label; num_labels is what early configs say; where neither is there, the class has a number.
 Quantity read_labels(ConfigReader& config, const OtherHead& head) {
@@ -104,7 +122,8 @@ Module head_of(const OtherHead& head, ConfigReader& config, const Quantity& hidd
   };
   switch (head.kind) {
     case HeadKind::score: add("score", read_labels(config, head), false); break;
-    case HeadKind::biased_score: add("score", read_labels(config, head), true); break;
+    case HeadKind::biased_score: add(head.tokens, read_labels(config, head), true); break;
+    case HeadKind::answers: add("qa_outputs", 2, true); break;
     case HeadKind::value: add("v_head", 1, false); break;
     case HeadKind::linear: add("linear", read_labels(config, head), false); break;
     case HeadKind::projector: {
@@ -128,20 +147,19 @@ Module head_of(const OtherHead& head, ConfigReader& config, const Quantity& hidd
   return module;
 }
 
-void require_prefix(const Module& module, ConfigReader& config) {
+void require_prefix(const Module& module, ConfigReader& config, const std::string& prefix) {
   for (const TensorSpec& spec : module.tensors)
-    config.require(
-        spec.name.starts_with(kPrefix),
-        "names of this family do not all begin with \"model.\": what is without its head is not described");
-  for (const Module& child : module.children) require_prefix(child, config);
+    config.require(spec.name.starts_with(prefix), "names of this family do not all begin with \"" + prefix +
+                                                      "\": what is without its head is not described");
+  for (const Module& child : module.children) require_prefix(child, config, prefix);
 }
 
-void drop_prefix(Module& module) {
+void change_prefix(Module& module, const std::string& from, std::string_view to) {
   for (TensorSpec& spec : module.tensors) {
-    spec.name.erase(0, kPrefix.size());
-    if (spec.same_as.starts_with(kPrefix)) spec.same_as.erase(0, kPrefix.size());
+    spec.name.replace(0, from.size(), to);
+    if (spec.same_as.starts_with(from)) spec.same_as.replace(0, from.size(), to);
   }
-  for (Module& child : module.children) drop_prefix(child);
+  for (Module& child : module.children) change_prefix(child, from, to);
 }
 
 bool is_head(const Module& module) {
@@ -149,14 +167,21 @@ bool is_head(const Module& module) {
          module.tensors.front().role == Role::output_head;
 }
 
-// Prediction of further tokens goes with the head.
-void take_head_off(ModuleTree& tree) {
-  std::erase_if(tree.modules, is_head);
+// Prediction of further tokens goes with the head. Returns how wide what it read is.
+Quantity take_head_off(ModuleTree& tree) {
+  Quantity width("hidden_size", tree.hidden_size);
+  std::erase_if(tree.modules, [&](const Module& module) {
+    if (!is_head(module)) return false;
+    const TensorSpec& matrix = module.tensors.front();
+    if (matrix.shape.size() == 2) width = Quantity("hidden_size", matrix.shape.back());
+    return true;
+  });
   tree.tied_embeddings = false;
-  if (tree.mtp.empty()) return;
+  if (tree.mtp.empty()) return width;
   tree.mtp.clear(), tree.mtp_attention.clear();
   tree.not_counted.push_back(
       {"multi-token prediction, which what has no head is saved without", std::nullopt});
+  return width;
 }
 
 // Names of tensors, and of modules as far as they begin one.
@@ -199,7 +224,8 @@ std::vector<OtherHead> other_heads(std::string_view architecture) {
   for (const Ending& ending : kEndings) {
     if (!architecture.ends_with(ending.text)) continue;
     const std::string stem(architecture.substr(0, architecture.size() - ending.text.size()));
-    if (!stem.empty()) heads.push_back({ending.kind, stem + "ForCausalLM", 0});
+    if (stem.empty()) continue;
+    for (const char* whole : {"ForCausalLM", "LMHeadModel"}) heads.push_back({ending.kind, stem + whole, 0});
   }
   return heads;
 }
@@ -210,14 +236,24 @@ void change_head(const OtherHead& head, ConfigReader& config, ModuleTree& tree) 
                  "is_decoder is false: Jina embeddings v5 over EuroBERT is not described");
   config.require(tree.towers.empty(),
                  "the family sees or hears: what of it has another head is not described");
-  take_head_off(tree);
-  for (const Module& module : tree.modules) require_prefix(module, config);
+  const std::string prefix = body_prefix(tree);
+  const Quantity width = take_head_off(tree);
+  for (const Module& module : tree.modules) require_prefix(module, config, prefix);
+  std::erase_if(tree.aliases, [&](const PrefixAlias& alias) { return alias.canonical == prefix; });
+  const auto put_under = [&](std::string_view to) {
+    for (Module& module : tree.modules) change_prefix(module, prefix, to);
+  };
   if (head.kind == HeadKind::none) {
-    for (Module& module : tree.modules) drop_prefix(module);
-    tree.aliases.push_back({"", std::string(kPrefix)});
+    put_under("");
+    tree.aliases.push_back({"", prefix});
     return;
   }
-  tree.modules.push_back(head_of(head, config, Quantity("hidden_size", tree.hidden_size)));
+  const auto* const early = std::find(std::begin(kAnswersUnderTransformer),
+                                      std::end(kAnswersUnderTransformer), config.config().architecture());
+  if (early != std::end(kAnswersUnderTransformer)) put_under("transformer.");
+  OtherHead named = head;
+  if (prefix != kPrefix) named.tokens = "classifier";
+  tree.modules.push_back(head_of(named, config, width));
 }
 
 std::optional<OtherHead> other_head_of_larger(std::string_view architecture) {

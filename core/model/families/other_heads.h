@@ -16,23 +16,25 @@ struct OtherHead {
   enum class Kind {
     none,          // the body alone, whose names have no "model." in front
     score,         // "score", a matrix with a row for each label
-    biased_score,  // … and a bias (token classification)
+    biased_score,  // … and a bias (token classification), of early decoders "classifier"
+    answers,       // "qa_outputs", two rows and a bias: where an answer begins and ends
     score_mlp,     // "score.0" and "score.2" with biases (Qwen2's reward models)
     value,         // "v_head", one row (InternLM2's)
     projector,     // "projector.0" and "projector.2", which make vectors (Jina's reranker v3)
     linear,        // "linear", a row for each label (Voyage's embedder)
     same,          // the head it always has, with attention to both sides
   } kind = Kind::none;
-  std::string base;          // the architecture whose body it has: "LlamaForCausalLM"
-  std::uint64_t labels = 0;  // where the class says how many, whatever the config does
-  std::uint64_t silent = 2;  // … and where the config does not say either
+  std::string base;              // the architecture whose body it has: "LlamaForCausalLM"
+  std::uint64_t labels = 0;      // where the class says how many, whatever the config does
+  std::uint64_t silent = 2;      // … and where the config does not say either
+  std::string tokens = "score";  // what scores tokens is called
 };
 
 // What an architecture's name may mean, the likeliest first; empty: it names no such model.
 std::vector<OtherHead> other_heads(std::string_view architecture);
 
 // Takes the head off a tree with completed names and puts the other in its place. Throws Error::input for a body whose names
-// are not all under "model.": of those nobody has told how they are saved.
+// do not all begin alike ("model.", "transformer."): of those nobody has told how they are saved.
 void change_head(const OtherHead& head, ConfigReader& config, ModuleTree& tree);
 
 // Likewise of models that see or hear, whose class with its usual head is "…ForConditionalGeneration". nullopt: no such name.

@@ -367,6 +367,9 @@ constexpr Names kOvis2[] = {"Ovis2ForConditionalGeneration"}, kOvis2Types[] = {"
 constexpr Names kLfm3Vl[] = {"Lfm3VlForConditionalGeneration"}, kLfm3VlTypes[] = {"lfm3_vl"};
 constexpr Names kInklingWhole[] = {"InklingForConditionalGeneration"},
                 kInklingWholeTypes[] = {"inkling_mm_model"};
+constexpr Names kInkling2Whole[] = {"Inkling2ForConditionalGeneration",
+                                    "Inkling2LoopForConditionalGeneration"},
+                kInkling2WholeTypes[] = {"inkling2", "inkling2_loop"};
 
 constexpr Names kFlorence2[] = {"Florence2ForConditionalGeneration"}, kFlorence2Types[] = {"florence2"};
 constexpr Names kHyV4Vl[] = {"HYV4VLForConditionalGeneration"}, kHyV4VlTypes[] = {"hy_v4_vl"};
@@ -431,6 +434,8 @@ constexpr Sighted kSighted[] = {
     {"MiniCPM-V 4.6, 4.7, MiniCPM-OCR", kMiniCpmV, kMiniCpmVTypes, kModel, kDocument, add_minicpm_v},
     {"Nemotron 3 Omni", kNemotronOmni, kNemotronOmniTypes, kFirst, kDocument, add_nemotron_omni},
     {"Inkling", kInklingWhole, kInklingWholeTypes, SightedNames::as_alone, kDocument, add_inkling_towers},
+    {"Inkling 2", kInkling2Whole, kInkling2WholeTypes, SightedNames::as_alone, kDocument,
+     add_inkling2_vision},
     {"LFM3-VL", kLfm3Vl, kLfm3VlTypes, kModel, kDocument, add_lfm3_vl},
     {"Florence-2", kFlorence2, kFlorence2Types, kModel, ModelConfig::Tied::document_ties, add_florence2},
     {"HY4 with vision", kHyV4Vl, kHyV4VlTypes, SightedNames::as_alone, kDocument, add_hy_v4_vision},

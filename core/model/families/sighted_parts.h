@@ -69,6 +69,7 @@ void add_granite4_vision(ConfigReader& document, ModuleTree& tree);
 // lfm3_vl.cpp, inkling_towers.cpp
 void add_lfm3_vl(ConfigReader& document, ModuleTree& tree);
 void add_inkling_towers(ConfigReader& document, ModuleTree& tree);
+void add_inkling2_vision(ConfigReader& document, ModuleTree& tree);  // inkling2.cpp
 // florence2.cpp, hy_v4_vision.cpp
 void add_florence2(ConfigReader& document, ModuleTree& tree);
 void add_hy_v4_vision(ConfigReader& document, ModuleTree& tree);

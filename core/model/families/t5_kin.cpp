@@ -5,6 +5,7 @@
 #include "core/model/families/all_2026.h"
 #include "core/model/families/all_encoders.h"
 #include "core/model/families/encoder_decoders.h"
+#include "core/model/families/encoder_heads.h"
 #include "core/model/families/llama_kin.h"
 
 namespace assay::families {
@@ -142,6 +143,31 @@ std::string long_attention(ConfigReader& config) {
   return kind == "local" ? "LocalSelfAttention" : "TransientGlobalSelfAttention";
 }
 
+// What classifies is put around the model, what finds answers beside it.
+void put_under(ModuleTree& tree, const std::string& prefix) {
+  for (Module& module : tree.modules) {
+    if (!module.path.empty()) module.path.insert(0, prefix);
+    for (TensorSpec& spec : module.tensors) {
+      if (module.path.empty()) spec.name.insert(0, prefix);
+      if (!spec.same_as.empty()) spec.same_as.insert(0, prefix);
+    }
+  }
+}
+
+void add_t5_head(ConfigReader& config, ModuleTree& tree, const Decoder& d, EncoderUse use) {
+  Module head = head_module("classifier");
+  const auto add = [&](const char* name, const Quantity& out) {
+    add_linear(head, head_matrix(name, d.hidden, out));
+  };
+  if (use != EncoderUse::answers) put_under(tree, "transformer.");
+  if (use == EncoderUse::sequences) add("classification_head.dense", d.hidden);
+  add(use == EncoderUse::sequences ? "classification_head.out_proj"
+      : use == EncoderUse::tokens  ? "classifier"
+                                   : "qa_outputs",
+      label_count(config));
+  tree.modules.push_back(std::move(head));
+}
+
 void describe_t5_of(ConfigReader& config, ModuleTree& tree, const T5Class& of,
                     const std::string& reads = "SelfAttention") {
   const std::string& architecture = config.config().architecture();
@@ -151,7 +177,10 @@ void describe_t5_of(ConfigReader& config, ModuleTree& tree, const T5Class& of,
   d.hidden = config.size("d_model|hidden_size", of.hidden);
   d.intermediate = config.size("d_ff", of.wide);
   const Quantity read = read_layers(config, "num_layers|num_hidden_layers", of.layers);
-  const bool writes = !architecture.ends_with("EncoderModel");
+  const EncoderUse use = encoder_use(config);
+  const bool classifies =
+      use == EncoderUse::sequences || use == EncoderUse::tokens || use == EncoderUse::answers;
+  const bool writes = !architecture.ends_with("EncoderModel") && use != EncoderUse::tokens;
   d.layers = config.has("num_decoder_layers") ? read_layers(config, "num_decoder_layers", of.layers) : read;
   if (of.sparse && !config.has("num_decoder_layers") && !config.is_null("num_decoder_layers"))
     d.layers = read_layers(config, "num_decoder_layers", of.layers);  // Switch's class has twelve
@@ -168,9 +197,10 @@ void describe_t5_of(ConfigReader& config, ModuleTree& tree, const T5Class& of,
   if (of.sparse) decoder.sparse = read_switch(config, tree, "decoder", d.layers);
   add_shared(tree, d, writes);
   add_side(tree, t, encoder);
+  if (writes) add_side(tree, t, decoder);
+  if (classifies) add_t5_head(config, tree, d, use);
   if (!writes) return;
-  add_side(tree, t, decoder);
-  if (!architecture.ends_with("Model"))
+  if (!classifies && !architecture.ends_with("Model"))
     tree.modules.push_back(output_head("lm_head", d.vocabulary, d.hidden, d.tied, "shared.weight"));
   note_both_sides(tree, d.attention(), d.layers, read);
 }
@@ -191,13 +221,27 @@ void describe_switch(ConfigReader& config, ModuleTree& tree) {
   describe_t5_of(config, tree, {32128, 768, 2048, 12, 12, "relu", true, false, true});
 }
 
-constexpr std::string_view kT5Architectures[] = {"T5ForConditionalGeneration", "T5Model", "T5EncoderModel"},
+constexpr std::string_view kT5Architectures[] = {"T5ForConditionalGeneration",
+                                                 "T5WithLMHeadModel",
+                                                 "T5Model",
+                                                 "T5EncoderModel",
+                                                 "T5ForSequenceClassification",
+                                                 "T5ForTokenClassification",
+                                                 "T5ForQuestionAnswering"},
                            kT5Types[] = {"t5"},
-                           kMt5Architectures[] = {"MT5ForConditionalGeneration", "MT5Model",
-                                                  "MT5EncoderModel"},
+                           kMt5Architectures[] = {"MT5ForConditionalGeneration",
+                                                  "MT5Model",
+                                                  "MT5EncoderModel",
+                                                  "MT5ForSequenceClassification",
+                                                  "MT5ForTokenClassification",
+                                                  "MT5ForQuestionAnswering"},
                            kMt5Types[] = {"mt5"},
-                           kUmt5Architectures[] = {"UMT5ForConditionalGeneration", "UMT5Model",
-                                                   "UMT5EncoderModel"},
+                           kUmt5Architectures[] = {"UMT5ForConditionalGeneration",
+                                                   "UMT5Model",
+                                                   "UMT5EncoderModel",
+                                                   "UMT5ForSequenceClassification",
+                                                   "UMT5ForTokenClassification",
+                                                   "UMT5ForQuestionAnswering"},
                            kUmt5Types[] = {"umt5"},
                            kLongT5Architectures[] = {"LongT5ForConditionalGeneration", "LongT5Model",
                                                      "LongT5EncoderModel"},

@@ -1,0 +1,19 @@
+// Families described after those of all_more.h: beside it, so that a new one leaves the files of the others as they are.
+#pragma once
+
+#include "core/model/families/families.h"
+
+namespace assay::families {
+
+// lara_mini.cpp, inkling2.cpp, deepseek_kin.cpp
+extern const Family kLaraMini, kInkling2Loop, kXing4;
+// encoders_2020.cpp
+extern const Family kLilt, kNystromformer, kMra, kYoso, kXmod, kLuke, kSplinter, kConvbert;
+// odd_encoders.cpp, xlnet.cpp, encoders_2026.cpp
+extern const Family kMobilebert, kSqueezebert, kCanine, kFnet, kXlnet, kXlm, kFlaubert, kUltrabert, kEsmc;
+// draft_dspark.cpp
+extern const Family kGemma4Dspark, kK3Dspark;
+// odd_decoders.cpp
+extern const Family kGrok1Model, kRugpt3xl, kHfOlmo, kCpmant;
+
+}  // namespace assay::families

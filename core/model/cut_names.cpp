@@ -63,10 +63,10 @@ struct Axis {
     const auto repeated = std::count_if(tails.begin(), tails.end(), often);
     return values.size() > 1 && 2 * static_cast<std::size_t>(repeated) >= tails.size() && tails.size() > 2;
   }
-  // Modules stand within, not a weight and a bias alone: "layer1.weight" is a matrix.
-  bool holds_modules() const {
+  // More stands behind a number than a weight and a bias: "layer1.weight" is a matrix, "subsampling.layers.3.weight" one of a list.
+  bool holds_more() const {
     return std::any_of(tails.begin(), tails.end(),
-                       [](const auto& tail) { return tail.first.find('.') != std::string::npos; });
+                       [](const auto& tail) { return tail.first != "weight" && tail.first != "bias"; });
   }
 };
 
@@ -126,8 +126,7 @@ std::vector<CutName> cut_names(const StoredTensors& stored) {
     CutName& name = names[i];
     if (!name.layer) continue;
     const Axis& axis = axes[name.joined(0, *name.layer + 1)];
-    const bool said = numbers[i]->layer_word && (numbers[i]->begin == 0 || axis.holds_modules());
-    if (said || axis.repeats())
+    if ((numbers[i]->layer_word && axis.holds_more()) || axis.repeats())
       find_expert(name);
     else
       name = CutName{between_dots(name.tensor->name), name.tensor, {}, {}, {}};

@@ -173,6 +173,8 @@ class Deriver {
     }
     spec.role = derived.role, spec.part = derived.part, spec.bias = derived.bias;
     spec.quantizable = derived.linear || is_stack(name);
+    const StoredForm& form = name.tensor->form;
+    spec.input_major = form.kind == FormKind::fp4 && form.transposed;  // gpt-oss's blocks
     if (is_buffer(name)) spec.storage = Storage::buffer;
     if (stack) spec.stacked = spec.shape[0], spec.stacked_active = active_of(spec.shape[0]);
     return spec;

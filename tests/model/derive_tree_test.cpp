@@ -56,9 +56,10 @@ TEST_P(DerivedTrees, HoldWhatTheDescriptionHolds) {
   // And what is an encoder alone may be named as a tower is.
   // So may what reads beside what writes; and layers in stages are several stacks.
   constexpr std::string_view kTowers[] = {"ast",      "clip_vision", "siglip_vision",  "videomae",
-                                          "speecht5", "unispeech",   "data2vec_audio", "dia"},
-                             kStages[] = {"swin",       "donut_swin", "convnext",
-                                          "convnextv2", "segformer",  "mimi"};
+                                          "speecht5", "unispeech",   "data2vec_audio", "dia",
+                                          "yolos"},
+                             kStages[] = {"swin",      "donut_swin", "convnext",    "convnextv2",
+                                          "segformer", "mimi",       "parakeet_ctc"};
   const auto among = [&](std::span<const std::string_view> families) {
     return std::find(families.begin(), families.end(), described.family) != families.end();
   };

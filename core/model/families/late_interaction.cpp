@@ -36,10 +36,10 @@ void describe_colbert(ConfigReader& config, ModuleTree& tree) {
   tree.modules.push_back(std::move(head));
 }
 
-constexpr std::string_view kColbertArchitectures[] = {"HF_ColBERT"};
+constexpr std::string_view kColbertArchitectures[] = {"HF_ColBERT"}, kColbertTypes[] = {"bert"};
 
 }  // namespace
 
-const Family kColbert = {"colbert", "ColBERT", kColbertArchitectures, {}, {}, describe_colbert};
+const Family kColbert = {"colbert", "ColBERT", kColbertArchitectures, kColbertTypes, {}, describe_colbert};
 
 }  // namespace assay::families

@@ -106,6 +106,28 @@ def make_encoders(draw, flags):
         config.update({"num_patches": draw.randint(2, 6) ** 2} if flat else {"image_size": patch * draw.randint(2, 6)})
         return config
 
+    def modernvbert_parts():
+        text = encoder("ModernBert", "", "attention_bias", "mlp_bias", "norm_bias", "classifier_bias", "decoder_bias", types=False)()
+        for key in ("architectures", "id2label", "tie_word_embeddings"):
+            text.pop(key, None)
+        vision = {**images(), "model_type": "siglip_vision_model"}
+        vision["image_size"] = vision["patch_size"] * 2 * draw.randint(1, 3)
+        config = {"text_config": {**text, "model_type": "modernbert"}, "vision_config": vision}
+        return {**config, "pixel_shuffle_factor": draw.randint(1, 2)}
+
+    def modernvbert():
+        head = draw.choice(["Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification"])
+        config = flags({**modernvbert_parts(), "architectures": ["ModernVBert" + head]}, "tie_word_embeddings")
+        return {**config, **labels()} if chance(0.7) else config
+
+    def colmodernvbert():
+        whole = {"model_type": "modernvbert", **modernvbert_parts()}
+        return {"vlm_config": whole, "embedding_dim": draw.randint(5, 40)}
+
+    def colbert():
+        config = {**encoder("Bert", "")(), "architectures": ["HF_ColBERT"]}
+        return {**config, "dim": draw.randint(5, 40)} if chance() else config
+
     def clip():
         return {"text_config": words(), "vision_config": images(), "projection_dim": draw.randint(5, 40)}
 
@@ -405,6 +427,9 @@ def make_encoders(draw, flags):
         "camembert": ("CamembertModel", encoder("Camembert", "stqc")),
         "modernbert": ("ModernBertModel", encoder("ModernBert", "mstqc", "attention_bias", "mlp_bias", "norm_bias",
                                                   "classifier_bias", "decoder_bias", types=False)),
+        "modernvbert": ("ModernVBertModel", modernvbert),
+        "colmodernvbert": ("ColModernVBertForRetrieval", colmodernvbert),
+        "bert colbert": ("HF_ColBERT", lambda: {"model_type": "bert", **colbert()}),
         "mpnet": ("MPNetModel", encoder("MPNet", "mstqc", types=False, more=positive(relative_attention_num_buckets=(4, 40)))),
         "distilbert": ("DistilBertModel", distilbert),
         "electra": ("ElectraModel", encoder("Electra", "mstqcpl", "summary_use_proj", more=positive(embedding_size=(5, 40)))),

@@ -1,4 +1,5 @@
-"""Random odd variants of models that hear, of readers of documents by SAM, and of those that read and write (check_family_variants.py)."""
+"""Random odd variants of models that hear, of readers of documents by SAM, of those that read and write, and of those that speak
+(check_family_variants.py)."""
 
 
 def make_hearing(draw, decoder, flags):
@@ -186,6 +187,110 @@ def make_hearing(draw, decoder, flags):
         vision.update(max_position_embeddings=draw.randint(5, 20), mlp_ratio=draw.choice([2.0, 3.5, 4.0]))
         return {"text_config": language, "vision_config": flags(vision, "qkv_bias")}
 
+    def parakeet(**more):
+        heads, factor = draw.choice([1, 2, 3]), draw.choice([2, 4, 8])
+        sound = {
+            "num_attention_heads": heads,
+            "hidden_size": 2 * heads * draw.randint(2, 6),
+            "num_hidden_layers": draw.randint(1, 3),
+            "intermediate_size": draw.randint(5, 40),
+            "conv_kernel_size": 2 * draw.randint(1, 4) + 1,
+            "subsampling_factor": factor,
+            "subsampling_conv_channels": draw.randint(2, 9),
+            "num_mel_bins": factor * draw.randint(2, 9),
+        }
+        return {"encoder_config": flags(sound, "attention_bias", "convolution_bias"), "vocab_size": draw.randint(50, 300), **more}
+
+    def transducer(**more):
+        config = parakeet(decoder_hidden_size=draw.randint(5, 30), num_decoder_layers=draw.randint(1, 3), **more)
+        return {**config, "blank_token_id": config["vocab_size"] - 1}
+
+    def tdt():
+        return transducer(durations=list(range(draw.randint(1, 6)))) if chance(0.8) else transducer()
+
+    # Models that speak, by codes of a codec.
+
+    def mimi():
+        heads = draw.choice([1, 2, 3])
+        hidden = 2 * heads * draw.randint(2, 5)
+        ratios = [draw.randint(2, 5) for _ in range(draw.randint(1, 4))]
+        hop = 1
+        for ratio in ratios:
+            hop *= ratio
+        config = {
+            "hidden_size": hidden,
+            "num_attention_heads": heads,
+            "num_key_value_heads": draw.choice([n for n in (1, 2, 3) if heads % n == 0]),
+            "num_hidden_layers": draw.randint(1, 3),
+            "intermediate_size": draw.randint(5, 40),
+            "num_filters": 4 * draw.randint(1, 3),
+            "upsampling_ratios": ratios,
+            "sampling_rate": hop * draw.randint(2, 9) * 2,
+            "kernel_size": draw.randint(3, 8),
+            "last_kernel_size": draw.randint(2, 5),
+            "residual_kernel_size": draw.randint(2, 5),
+            "num_residual_layers": draw.randint(0, 2),
+            "compress": draw.choice([1, 2, 4]),
+            "audio_channels": draw.randint(1, 2),
+            "codebook_size": 2 ** draw.randint(2, 6),
+            "codebook_dim": draw.randint(3, 20),
+            "num_quantizers": draw.randint(3, 9),
+            "num_semantic_quantizers": draw.randint(1, 2),
+            "vector_quantization_hidden_dimension": draw.choice([hidden, hidden + 3]),
+            "upsample_groups": draw.choice([1, 2, hidden]),
+        }
+        if chance():
+            config["head_dim"] = draw.choice([4, 6])
+        return flags(config, "use_conv_shortcut", "attention_bias")
+
+    def codec():
+        return {"model_type": "mimi", **mimi()}
+
+    def small_decoder(**more):
+        config = {**decoder(), **more}
+        for key in ("vocab_size", "tie_word_embeddings", "pad_token_id"):
+            config.pop(key)
+        return config
+
+    def csm():
+        books, codes = draw.randint(2, 5), draw.randint(20, 60)
+        config = flags(decoder(), "attention_bias", "mlp_bias")
+        config.pop("tie_word_embeddings")
+        config.update(vocab_size=codes, num_codebooks=books, text_vocab_size=draw.randint(50, 300))
+        depth = flags(small_decoder(), "attention_bias", "mlp_bias")
+        depth.update(vocab_size=codes, num_codebooks=books, backbone_hidden_size=config["hidden_size"])
+        config.update(depth_decoder_config=depth, codec_config=codec())
+        return flags(config, "tie_codebooks_embeddings")
+
+    def kyutai(**more):
+        config = decoder(intermediate=False)
+        config["hidden_size"] = config["num_attention_heads"] * 2 * draw.randint(2, 5)
+        return {**config, "ffn_dim": 2 * draw.randint(5, 40), **more}
+
+    def kyutai_stt():
+        config = kyutai(num_codebooks=draw.randint(1, 5), codebook_vocab_size=draw.randint(9, 40), codec_config=codec())
+        return {**config, "audio_pad_token_id": 1}
+
+    def moshi():
+        audio = codec()
+        depth = {key: value for key, value in kyutai().items() if key not in ("vocab_size", "tie_word_embeddings")}
+        config = kyutai(num_codebooks=draw.randint(2, 3), audio_encoder_config=audio, depth_decoder_config=depth)
+        config["tie_word_embeddings"] = False
+        return {**config, "audio_vocab_size": draw.randint(9, 60)} if chance() else config
+
+    def dia():
+        encoder = {**small_decoder(), "vocab_size": draw.randint(50, 300), "head_dim": draw.choice([4, 6])}
+        writes = {**small_decoder(), "vocab_size": draw.randint(50, 300), "head_dim": draw.choice([4, 6])}
+        writes.update(num_channels=draw.randint(1, 5), cross_num_attention_heads=4, cross_head_dim=draw.choice([4, 8]))
+        writes.update(cross_num_key_value_heads=draw.choice([1, 2, 4]), cross_hidden_size=encoder["hidden_size"])
+        return {"encoder_config": encoder, "decoder_config": writes, "delay_pattern": [0] * writes["num_channels"]}
+
+    def higgs():
+        config = decoder(head_dim=False)
+        config["head_dim"] = draw.choice([None, 4, 6])
+        config.update(num_codebooks=draw.randint(1, 5), codebook_size=draw.randint(9, 60), tie_word_embeddings=False)
+        return flags(config, "attention_bias", "mlp_bias")
+
     return {
         "florence2": ("Florence2ForConditionalGeneration", florence2),
         "qwen2_audio": ("Qwen2AudioForConditionalGeneration", qwen2_audio),
@@ -203,4 +308,13 @@ def make_hearing(draw, decoder, flags):
         "whisper": ("WhisperForConditionalGeneration", whisper),
         "deepseek_ocr2": ("DeepseekOcr2ForConditionalGeneration", deepseek_ocr2),
         "unlimited_ocr": ("UnlimitedOcrForConditionalGeneration", unlimited_ocr),
+        "parakeet_ctc": ("ParakeetForCTC", lambda: parakeet(pad_token_id=1)),
+        "parakeet_rnnt": ("ParakeetForRNNT", transducer),
+        "parakeet_tdt": ("ParakeetForTDT", tdt),
+        "mimi": ("MimiModel", mimi),
+        "csm": ("CsmForConditionalGeneration", csm),
+        "kyutai_speech_to_text": ("KyutaiSpeechToTextForConditionalGeneration", kyutai_stt),
+        "moshi": ("MoshiForConditionalGeneration", moshi),
+        "dia": ("DiaForConditionalGeneration", dia),
+        "higgs_audio_v2": ("HiggsAudioV2ForConditionalGeneration", higgs),
     }

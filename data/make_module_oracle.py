@@ -27,6 +27,19 @@ SAME_CODE = {"kimi_k2": "deepseek_v3"}
 WITHOUT_MODEL_TYPE = {"MiniCPM3ForCausalLM": "minicpm3"}
 
 
+class HF_ColBERT(transformers.BertPreTrainedModel):
+    """As stanford-futuredata/ColBERT makes it around transformers' class, with the width that its own settings have."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.bert = transformers.BertModel(config)
+        self.linear = torch.nn.Linear(config.hidden_size, getattr(config, "dim", 128), bias=False)
+        self.post_init()
+
+
+OTHERS_CLASSES = {"HF_ColBERT": HF_ColBERT}
+
+
 def build(document):
     architecture = document["architectures"][0]
     model_type = document.get("model_type") or WITHOUT_MODEL_TYPE[architecture]
@@ -34,7 +47,7 @@ def build(document):
     values = {key: value for key, value in document.items() if key not in left_out}
     config = transformers.CONFIG_MAPPING[SAME_CODE.get(model_type, model_type)](**values)
     with torch.device("meta"):
-        return getattr(transformers, architecture)(config)
+        return (OTHERS_CLASSES.get(architecture) or getattr(transformers, architecture))(config)
 
 
 def checkpoint_tensors(model):
@@ -70,13 +83,15 @@ def as_published(model, state):
     if kind in ("granite_speech", "granite_speech_plus"):  # what its batch norms have seen
         left_out = ("running_mean", "running_var", "num_batches_tracked")
         return {name: t for name, t in state.items() if not name.endswith(left_out)}
-    if kind in ("emu3", "fast_vlm", "cohere_asr", "canary"):  # what batch norms have seen
+    if kind in ("emu3", "fast_vlm", "cohere_asr", "canary", "parakeet_ctc", "parakeet_rnnt", "parakeet_tdt"):  # what batch norms have seen
         left_out = ("running_mean", "running_var", "num_batches_tracked")
         state = {name: t for name, t in state.items() if not name.endswith(left_out)}
         # The release of Cohere's, which NeMo wrote, has no such prefix.
         return {name.removeprefix("model.") if kind == "cohere_asr" else name: t for name, t in state.items()}
     if kind == "qwen2_5_omni":  # what makes sound of words is not described
         return {name: t for name, t in state.items() if not name.startswith("token2wav.")}
+    if kind in ("mimi", "csm", "kyutai_speech_to_text", "moshi"):  # whether a book was begun: no weight
+        return {name: t for name, t in state.items() if not name.endswith("codebook.initialized")}
     if kind == "vit_mae":  # as releases name it
         return {name.replace("decoder_encoder.layer.", "decoder_layers."): t for name, t in state.items()}
     if kind in ("swin", "donut-swin", "vision-encoder-decoder"):  # which cell of a table each pair takes: no weights

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/model/cut_names.h"
 #include "core/model/derived_keys.h"
 #include "core/model/derived_roles.h"
 #include "core/model/nested_config.h"
@@ -19,78 +20,6 @@
 
 namespace assay {
 namespace {
-
-// A name cut at its dots; which of the parts are numbers.
-struct CutName {
-  std::vector<std::string> parts;
-  const LogicalTensor* tensor;
-  std::optional<std::size_t> layer, expert;  // places in parts
-
-  std::string joined(std::size_t begin, std::size_t end) const {
-    std::string text;
-    for (std::size_t i = begin; i < end; ++i) {
-      if (i > begin) text += '.';
-      text += i == layer ? "{layer}" : i == expert ? "{expert}" : parts[i];
-    }
-    return text;
-  }
-  std::uint64_t number(std::size_t at) const { return parse_u64(parts[at]).value(); }
-};
-
-bool is_number(const std::string& part) {
-  return parse_u64(part).has_value() && (part == "0" || part[0] != '0');
-}
-
-CutName cut(const LogicalTensor& tensor) {
-  CutName name{{}, &tensor, {}, {}};
-  for (std::size_t begin = 0; begin <= tensor.name.size();) {
-    const std::size_t end = std::min(tensor.name.find('.', begin), tensor.name.size());
-    name.parts.push_back(tensor.name.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return name;
-}
-
-// Numbers behind one prefix: layers where they repeat the same tensors, places in a list where each has its own.
-struct Axis {
-  std::set<std::uint64_t> values;
-  std::map<std::string, std::uint64_t> tails;  // what follows, and how often
-  bool repeats() const {
-    const auto often = [](const auto& tail) { return tail.second > 1; };
-    const auto repeated = std::count_if(tails.begin(), tails.end(), often);
-    return values.size() > 1 && 2 * static_cast<std::size_t>(repeated) >= tails.size() && tails.size() > 2;
-  }
-};
-
-bool is_layer_word(const std::string& word) {
-  constexpr std::string_view kWords[] = {"layers", "layer", "blocks", "block", "blk", "h"};
-  return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
-}
-
-std::vector<CutName> cut_names(const StoredTensors& stored) {
-  std::vector<CutName> names;
-  std::map<std::string, Axis> axes;  // by the prefix of a first number
-  for (const LogicalTensor& tensor : stored.tensors) {
-    CutName& name = names.emplace_back(cut(tensor));
-    const auto first = std::find_if(name.parts.begin() + 1, name.parts.end(), is_number);
-    if (first == name.parts.end()) continue;
-    name.layer = static_cast<std::size_t>(first - name.parts.begin());
-    Axis& axis = axes[name.joined(0, *name.layer)];
-    axis.values.insert(name.number(*name.layer));
-    ++axis.tails[name.joined(*name.layer + 1, name.parts.size())];
-  }
-  for (CutName& name : names) {
-    if (!name.layer) continue;
-    if (!axes[name.joined(0, *name.layer)].repeats() && !is_layer_word(name.parts[*name.layer - 1])) {
-      name.layer.reset();
-      continue;
-    }
-    for (std::size_t i = *name.layer + 1; i < name.parts.size() && !name.expert; ++i) {
-      if (is_number(name.parts[i]) && name.parts[i - 1].find("expert") != std::string::npos) name.expert = i;
-    }
-  }
-  return names;
-}
 
 // Whole numbers of the config, by value, with the key that names them: keys of shapes before any others.
 class NamedSizes {
@@ -244,6 +173,8 @@ class Deriver {
     }
     spec.role = derived.role, spec.part = derived.part, spec.bias = derived.bias;
     spec.quantizable = derived.linear || is_stack(name);
+    const StoredForm& form = name.tensor->form;
+    spec.input_major = form.kind == FormKind::fp4 && form.transposed;  // gpt-oss's blocks
     if (is_buffer(name)) spec.storage = Storage::buffer;
     if (stack) spec.stacked = spec.shape[0], spec.stacked_active = active_of(spec.shape[0]);
     return spec;
@@ -298,19 +229,19 @@ class Deriver {
   }
 
   void add_layers() {
-    std::map<std::string, std::map<std::uint64_t, Layer>> stacks;  // by what stands before the number
+    std::map<std::string, std::map<std::uint64_t, Layer>> stacks;  // by their path
     for (const CutName& name : names_) {
       if (!name.layer) continue;
-      Layer& layer = stacks[name.joined(0, *name.layer)][name.number(*name.layer)];
+      Layer& layer = stacks[name.joined(0, *name.layer + 1)][name.number(*name.layer)];
       layer.tensors.push_back(&name);
     }
-    for (auto& [prefix, layers] : stacks) {
+    for (auto& [path, layers] : stacks) {
       for (auto& [index, layer] : layers) sign(layer);
     }
-    for (const auto& [prefix, layers] : stacks) add_stack(prefix, layers);
+    for (const auto& [path, layers] : stacks) add_stack(path, layers);
   }
 
-  void add_stack(const std::string& prefix, const std::map<std::uint64_t, Layer>& layers) {
+  void add_stack(const std::string& path, const std::map<std::uint64_t, Layer>& layers) {
     std::map<std::string, std::vector<std::uint64_t>> alike;
     std::vector<std::string> order;
     for (const auto& [index, layer] : layers) {
@@ -320,7 +251,7 @@ class Deriver {
     }
     for (const std::string& signature : order) {
       const std::vector<std::uint64_t>& indices = alike[signature];
-      Module group{prefix + ".{layer}", "layers", {}, {}, {}};
+      Module group{path, "layers", {}, {}, {}};
       group.repeat = {Repeat::Over::layers, indices, Quantity(indices.size()), indices.size()};
       const Layer& first = layers.at(indices.front());
       const bool ahead = std::any_of(first.tensors.begin(), first.tensors.end(),

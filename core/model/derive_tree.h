@@ -3,9 +3,9 @@
 //   model.layers.{0…31}.attn.wq.weight [4096, 4096]      -> a group of 32 layers, a matrix of the part "attention"
 //   ….experts.{0…63}.up.weight                           -> 64 experts, of which a key of the config says how many act
 //
-// Numbers that repeat the same tensors are layers and experts; other numbers stay what they are. Parts and roles follow
-// from names as decoders use them, and are `other` where names tell nothing. Dimensions that a key of the config names are
-// shown under it. Nothing here is known of how the model computes: no plan, no forward pass.
+// Numbers that repeat the same tensors are layers and experts, between dots or behind a word (layer_3, block3:
+// core/model/cut_names.h); other numbers stay what they are. Parts and roles follow from names as decoders use them, and are
+// `other` where names tell nothing. Dimensions that a key of the config names are shown under it. Nothing here is known of how the model computes: no plan, no forward pass.
 #pragma once
 
 #include "core/formats/checkpoint.h"

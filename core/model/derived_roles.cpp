@@ -104,7 +104,8 @@ constexpr std::string_view kAudio[] = {"audio", "speech", "sound"};
 constexpr std::string_view kProjectors[] = {"projector", "mm_proj", "multi_modal"};
 // Towers and what joins them by names of their own: whole words of the name, before any layer's number.
 constexpr std::string_view kVisionWords[] = {"vpm", "sam_model", "siglip", "clip"};
-constexpr std::string_view kAudioWords[] = {"apm", "talker", "vocoder", "token2wav", "code2wav"};
+constexpr std::string_view kAudioWords[] = {"apm",      "talker",      "vocoder",      "token2wav",
+                                            "code2wav", "codec_model", "depth_decoder"};
 constexpr std::string_view kProjectorWords[] = {"connector", "aligner", "resampler",
                                                 "perceiver", "mlp1",    "patch_merger"};
 constexpr std::string_view kTables[] = {"embed", "embd", "wte", "wpe", "token_types"};

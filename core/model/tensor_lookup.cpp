@@ -1,21 +1,19 @@
 // From a checkpoint's tensor name back to its place in the module tree.
 #include <algorithm>
-#include <array>
 
 #include "core/model/module_tree.h"
+#include "core/model/name_numbers.h"
 #include "core/system/text.h"
 
 namespace assay {
 namespace {
 
-// "model.layers.7.mlp.experts.3.up_proj.weight" -> "model.layers.{}.mlp.experts.{}.up_proj.weight", 7, 3.
-// Only canonical numbers are indices: "07" is not 7. Switch Transformers counts "expert_3".
+// "model.layers.7.mlp.experts.3.up_proj.weight" -> "model.layers.{}.mlp.experts.{}.up_proj.weight", 7, 3; "block_7.fc1" ->
+// "block_{}.fc{}", 7, 1.
 struct Pattern {
   std::string text;
   std::vector<std::uint64_t> indices;
 };
-
-constexpr std::string_view kCounted = "expert_";
 
 Pattern pattern_of_name(std::string_view name) {
   Pattern pattern;
@@ -23,16 +21,11 @@ Pattern pattern_of_name(std::string_view name) {
   while (true) {
     const auto dot = name.find('.');
     const std::string_view segment = name.substr(0, dot);
-    const std::string_view stem = segment.starts_with(kCounted) ? kCounted : std::string_view();
-    const std::string_view digits = segment.substr(stem.size());
-    const bool digit_first = !digits.empty() && digits[0] >= '0' && digits[0] <= '9';
-    const auto number = digit_first ? parse_u64(digits) : std::nullopt;
-    if (number && (digits == "0" || digits[0] != '0')) {
-      pattern.indices.push_back(*number);
-      pattern.text += stem;
+    const std::size_t number = number_begins(segment);
+    pattern.text += segment.substr(0, number);
+    if (number != std::string_view::npos) {
+      pattern.indices.push_back(parse_u64(segment.substr(number)).value());
       pattern.text += "{}";
-    } else {
-      pattern.text += segment;
     }
     if (dot == std::string_view::npos) return pattern;
     pattern.text += '.';
@@ -57,9 +50,9 @@ std::vector<TensorLookup::Slot> TensorLookup::slots_of(std::string_view name_tem
   while (!name_template.empty()) {
     const auto dot = name_template.find('.');
     const std::string_view segment = name_template.substr(0, dot);
-    if (segment == "{layer}")
+    if (segment.ends_with("{layer}"))
       slots[next++].of = Slot::Of::layers;
-    else if (segment == "{expert}" || segment == "expert_{expert}")
+    else if (segment.ends_with("{expert}"))
       slots[next++].of = Slot::Of::experts;
     else if (!pattern_of_name(segment).indices.empty())
       ++next;

@@ -55,9 +55,11 @@ TEST_P(DerivedTrees, HoldWhatTheDescriptionHolds) {
   // A token passes the same layers many times: names tell how many there are, and not how many passes.
   // And what is an encoder alone may be named as a tower is.
   // So may what reads beside what writes; and layers in stages are several stacks.
-  constexpr std::string_view kTowers[] = {"ast",      "clip_vision", "siglip_vision", "videomae",
-                                          "speecht5", "unispeech",   "data2vec_audio"},
-                             kStages[] = {"swin", "donut_swin", "convnext", "convnextv2", "segformer"};
+  constexpr std::string_view kTowers[] = {"ast",      "clip_vision", "siglip_vision",  "videomae",
+                                          "speecht5", "unispeech",   "data2vec_audio", "dia",
+                                          "yolos"},
+                             kStages[] = {"swin",      "donut_swin", "convnext",    "convnextv2",
+                                          "segformer", "mimi",       "parakeet_ctc"};
   const auto among = [&](std::span<const std::string_view> families) {
     return std::find(families.begin(), families.end(), described.family) != families.end();
   };
@@ -66,7 +68,6 @@ TEST_P(DerivedTrees, HoldWhatTheDescriptionHolds) {
   }
   if (described.family == "ernie4_5_vl_moe") return;  // no name says which experts are for images
   if (described.family == "dbrx") return;  // rows of all experts in one matrix: no name and no shape says it
-  if (described.family == "switch_transformers" || described.family == "nllb_moe") return;  // "expert_3"
   EXPECT_EQ(derived.experts, described.experts);
 }
 
@@ -179,6 +180,83 @@ TEST(DeriveTree, LayersOfOtherWidths) {
   const ModuleTree tree = derive_tree(checkpoint, absent_config(checkpoint));
   EXPECT_EQ(count(tree).total, 2u * (2 * 80 + 8) + 2 * (2 * 160 + 8));
   EXPECT_EQ(tree.modules.size(), 2u);
+}
+
+// Layers whose numbers stand behind a word and no dot, each with a norm, q, and two matrices of an MLP.
+std::vector<StoredTensor> glued_model(const std::string& before_number, int layers) {
+  const ElementType t = ElementType::BF16;
+  std::vector<StoredTensor> tensors = {{"embed.weight", t, {90, 12}}};
+  for (int layer = 0; layer < layers; ++layer) {
+    const std::string at = "body." + before_number + std::to_string(layer) + ".";
+    tensors.push_back({at + "attn.q_proj.weight", t, {12, 12}});
+    tensors.push_back({at + "mlp.fc1.weight", t, {20, 12}});
+    tensors.push_back({at + "mlp.fc2.weight", t, {12, 20}});
+    tensors.push_back({at + "norm1.weight", t, {12}});
+  }
+  return tensors;
+}
+
+TEST(DeriveTree, NumbersOfLayersBehindAWord) {
+  for (const std::string before : {"layer_", "layers", "block", "h_", "encoder_layer_", "stage", "enc_"}) {
+    const Checkpoint checkpoint = test::make_checkpoint(glued_model(before, 11));
+    const ModuleTree tree = derive_tree(checkpoint, absent_config(checkpoint));
+    EXPECT_EQ(tree.layers, 11u) << before;
+    EXPECT_EQ(count(tree).total, 90u * 12 + 11 * (144 + 2 * 240 + 12)) << before;
+    const auto group = std::find_if(tree.modules.begin(), tree.modules.end(), [](const Module& module) {
+      return module.repeat.over == Repeat::Over::layers;
+    });
+    ASSERT_NE(group, tree.modules.end()) << before;
+    EXPECT_EQ(group->repeat.indices.size(), 11u) << before;
+    EXPECT_EQ(group->path, "body." + before + "{layer}");
+    const TensorLookup lookup(tree);
+    for (const CheckpointTensor& tensor : checkpoint.tensors) {
+      const auto found = lookup.find(tensor.name);
+      ASSERT_TRUE(found) << tensor.name;
+      EXPECT_EQ(expand(found->spec->name, found->indices), tensor.name);
+    }
+    EXPECT_FALSE(lookup.find("body." + before + "11.mlp.fc1.weight"));
+    EXPECT_FALSE(lookup.find("body." + before + "3.mlp.fc3.weight"));
+    EXPECT_FALSE(lookup.find("body." + before + "03.mlp.fc1.weight"));
+  }
+}
+
+// Numbers that name a matrix, or a part of which there is one, are none of layers; those between dots come first.
+TEST(DeriveTree, NumbersThatAreNoLayers) {
+  const ElementType t = ElementType::BF16;
+  std::vector<StoredTensor> tensors = {{"mlp.layer1.weight", t, {20, 12}},
+                                       {"mlp.layer1.bias", t, {20}},
+                                       {"mlp.layer2.weight", t, {12, 20}},
+                                       {"mlp.layer2.bias", t, {12}},
+                                       {"siglip2.patch.weight", t, {12, 9}}};
+  for (int layer = 0; layer < 3; ++layer) {
+    const std::string at = "t5.stack." + std::to_string(layer) + ".";
+    for (const char* name : {"q1.weight", "q2.weight", "q3.weight"})
+      tensors.push_back({at + name, t, {12, 12}});
+  }
+  const Checkpoint checkpoint = test::make_checkpoint(tensors);
+  const ModuleTree tree = derive_tree(checkpoint, absent_config(checkpoint));
+  EXPECT_EQ(tree.layers, 3u);
+  EXPECT_EQ(count(tree).total + count(tree).towers, 2u * 240 + 32 + 108 + 9 * 144);
+  for (const auto* part : {&tree.modules, &tree.towers})
+    for (const Module& module : *part)
+      if (module.repeat.over == Repeat::Over::layers) {
+        EXPECT_EQ(module.path, "t5.stack.{layer}");
+      }
+}
+
+TEST(DeriveTree, ExpertsBehindAWord) {
+  std::vector<StoredTensor> tensors = glued_model("block", 2);
+  for (int layer = 0; layer < 2; ++layer)
+    for (int expert = 0; expert < 4; ++expert)
+      tensors.push_back(
+          {"body.block" + std::to_string(layer) + ".moe.expert_" + std::to_string(expert) + ".up_proj.weight",
+           ElementType::BF16,
+           {6, 12}});
+  const Checkpoint checkpoint = test::make_checkpoint(tensors);
+  const ModuleTree tree = derive_tree(checkpoint, unknown(R"(, "num_experts_per_tok": 1)"));
+  EXPECT_EQ(tree.layers, 2u);
+  EXPECT_EQ(tree.experts, 4u);
+  EXPECT_EQ(count(tree).total - count(tree).active, 2u * 3 * 72);
 }
 
 TEST(DerivedRoles, FollowNames) {

@@ -91,6 +91,21 @@ TEST(OtherHeads, RetrieversHaveAMatrixInPlaceOfTheHead) {
   EXPECT_THROW(tree_of("ColPaliForRetrieval", R"("vlm_config": {"model_type": "clip"})"), Error);
 }
 
+// vLLM's loader takes "language_model." and "visual." with nothing before them, and a matrix with a bias.
+TEST(OtherHeads, OfARetrieverOverQwen35) {
+  const std::string within =
+      R"("text_config": {"model_type": "qwen3_5_text", "vocab_size": 60, "hidden_size": 24,
+      "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 8,
+      "intermediate_size": 40})";
+  const ModuleTree tree = tree_of("ColQwen3_5", R"("model_type": "qwen3_5", "dim": 320, )" + within);
+  expect_stored(tree, "custom_text_proj.weight", {320, 24});
+  expect_stored(tree, "custom_text_proj.bias", {320});
+  expect_stored(tree, "language_model.layers.3.self_attn.k_proj.weight", {8, 24});
+  EXPECT_FALSE(TensorLookup(tree).find("lm_head.weight").has_value());
+  expect_stored(tree_of("ColQwen3_5", R"("model_type": "qwen3_5", )" + within), "custom_text_proj.weight",
+                {128, 24});
+}
+
 // Names of vLLM's loaders.
 TEST(OtherHeads, OfEmbeddersAndRankersOverQwen) {
   const std::string sizes = R"("hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,

@@ -11,7 +11,7 @@ extern const Family kMpnet, kDistilbert, kElectra, kErnie, kLayoutlm, kMegatronB
 // deberta.cpp, albert.cpp
 extern const Family kDeberta, kDebertaV2, kAlbert;
 // turned_encoders.cpp, flash_encoders.cpp, modernbert.cpp
-extern const Family kNomicBert, kGte, kJinaV3, kEurobert;
+extern const Family kNomicBert, kGte, kJinaV3, kEurobert, kModernVBert, kColModernVBert;
 // paired_encoders.cpp, image_encoders.cpp, sound_encoders.cpp
 extern const Family kClip, kSiglip, kSiglip2Pair, kClipText, kClipVision, kSiglipVision, kImageClasses;
 extern const Family kVit, kDeit, kDino2, kDino2Registers, kDino3, kSpectrogram;
@@ -31,6 +31,8 @@ extern const Family kEmbeddingGemma2, kSam;
 // swin.cpp, further_images.cpp, staged_images.cpp
 extern const Family kSwin, kSwin2, kDonutSwin, kBeit, kData2vecVision, kYolos, kMae, kVideomae, kConvnext,
     kConvnext2, kSegformer;
+// late_interaction.cpp
+extern const Family kColbert;
 // cogvlm.cpp
 extern const Family kCogvlm;
 

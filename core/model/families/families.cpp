@@ -17,6 +17,7 @@
 #include "core/model/families/all_local.h"
 #include "core/model/families/all_mixtures.h"
 #include "core/model/families/all_more.h"
+#include "core/model/families/all_speakers.h"
 #include "core/model/families/gguf.h"
 #include "core/model/families/sighted.h"
 #include "core/system/error.h"
@@ -370,6 +371,18 @@ constexpr const Family* kFamilies[] = {
     &kBigbirdPegasus,
     &kPegasusX,
     &kCogvlm,
+    &kModernVBert,
+    &kColModernVBert,
+    &kColbert,
+    &kParakeetCtc,
+    &kParakeetRnnt,
+    &kParakeetTdt,
+    &kMimi,
+    &kCsm,
+    &kDia,
+    &kKyutaiStt,
+    &kMoshi,
+    &kHiggs,
     &kJinaBert,
     &kOwl,
     &kOwl2,

@@ -286,10 +286,15 @@ namespace {
 // Of the authors' own classes, which add a matrix to a model that sees, under its names.
 struct OwnRetriever {
   std::string_view architecture, whole;
+  bool as_body = false;              // named as the class without a head
+  std::string_view width_keys = {};  // "": they are always 128
 };
-constexpr OwnRetriever kOwnRetrievers[] = {{"ColPali", "PaliGemmaForConditionalGeneration"},
-                                           {"ColQwen2", "Qwen2VLForConditionalGeneration"},
-                                           {"ColQwen2_5", "Qwen2_5_VLForConditionalGeneration"}};
+constexpr OwnRetriever kOwnRetrievers[] = {
+    {"ColPali", "PaliGemmaForConditionalGeneration"},
+    {"ColQwen2", "Qwen2VLForConditionalGeneration"},
+    {"ColQwen2_5", "Qwen2_5_VLForConditionalGeneration"},
+    // vLLM 0.33's colqwen3_5.py
+    {"ColQwen3_5", "Qwen3_5ForConditionalGeneration", true, "embed_dim|dims|dim|projection_dim|colbert_dim"}};
 constexpr std::uint64_t kRetrieverWidth = 128;
 
 // transformers' classes have the model within under vlm_config.
@@ -303,10 +308,14 @@ std::string_view whole_of(std::string_view model_type) {
 
 std::optional<Retriever> retriever_of(const ModelConfig& config) {
   const std::string& architecture = config.architecture();
+  const ModelConfig outer = config.document_only();
+  ConfigReader reader(outer, "retriever");
   for (const OwnRetriever& own : kOwnRetrievers) {
-    if (own.architecture == architecture)
-      return Retriever{config.with_architecture(std::string(own.whole)),
-                       architecture == "ColPali" ? "model." : "", "custom_text_proj", kRetrieverWidth};
+    if (own.architecture != architecture) continue;
+    const std::uint64_t width =
+        own.width_keys.empty() ? kRetrieverWidth : reader.size(own.width_keys, kRetrieverWidth).value();
+    return Retriever{config.with_architecture(std::string(own.whole)),
+                     architecture == "ColPali" ? "model." : "", "custom_text_proj", width, own.as_body};
   }
   if (architecture != "ColPaliForRetrieval" && architecture != "ColQwen2ForRetrieval") return std::nullopt;
   const ParsedJson& document = config.document();
@@ -318,17 +327,15 @@ std::optional<Retriever> retriever_of(const ModelConfig& config) {
   if (whole.empty()) return std::nullopt;
   ParsedJson inner = *within;
   inner["architectures"] = {std::string(whole)};
-  const ModelConfig outer = config.document_only();
-  ConfigReader reader(outer, "retriever");
   return Retriever{ModelConfig::from_json(std::move(inner), config.source()), "vlm.", "embedding_proj_layer",
-                   reader.size("embedding_dim", kRetrieverWidth).value()};
+                   reader.size("embedding_dim", kRetrieverWidth).value(), true};
 }
 
 void make_retriever(const Retriever& retriever, ModuleTree& tree) {
   take_head_off(tree);
-  if (retriever.matrix == "embedding_proj_layer") {
+  if (retriever.as_body) {
     name_as_body(tree);
-    tree.aliases = {{"vlm.", "vlm.model."}};
+    tree.aliases = {{retriever.prefix, retriever.prefix + std::string(kPrefix)}};
   }
   for (auto* part : {&tree.modules, &tree.towers})
     change_names(*part, [&](std::string& name) {

@@ -48,8 +48,9 @@ struct Retriever {
   std::string prefix;  // of its tensors
   std::string matrix;  // what makes the vectors
   std::uint64_t width;
+  bool as_body;  // the model within is named as its class without a head is
 };
-// ColPali's and ColQwen2's classes, of transformers and of their authors. nullopt: another.
+// ColPali's and ColQwen's classes, of transformers and of their authors. nullopt: another.
 std::optional<Retriever> retriever_of(const ModelConfig& config);
 // Of the tree of `whole`.
 void make_retriever(const Retriever& retriever, ModuleTree& tree);

@@ -1,0 +1,15 @@
+// Families that speak, that make codes of sound and sound of codes, and that write what they hear frame by frame.
+#pragma once
+
+#include "core/model/families/families.h"
+
+namespace assay::families {
+
+// codec_mimi.cpp
+extern const Family kMimi;
+// speakers.cpp
+extern const Family kCsm, kDia, kKyutaiStt, kMoshi, kHiggs;
+// transducers.cpp
+extern const Family kParakeetCtc, kParakeetRnnt, kParakeetTdt;
+
+}  // namespace assay::families

@@ -29,7 +29,7 @@ void describe_colbert(ConfigReader& config, ModuleTree& tree) {
   tree.modules.push_back(encoder_layer(d, kin, kin.prefix));
   Module head = head_module("pooler, and vectors of tokens");
   add_linear(head, head_matrix(kin.prefix + "pooler.dense", d.hidden, d.hidden));
-  Linear vectors =
+  blocks::Linear vectors =
       head_matrix("linear", d.hidden, config.size("colbert_dim|dim|projection_dim", kColbertWidth));
   vectors.bias = false;
   add_linear(head, vectors);

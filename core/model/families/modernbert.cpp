@@ -27,7 +27,7 @@ struct ModernBertHead {
 void add_modernbert_head(ConfigReader& config, ModuleTree& tree, EncoderUse use, const Decoder& d,
                          const ModernBertHead& of) {
   Module head = head_module("head");
-  Linear dense = head_matrix(of.path + ".dense", d.hidden, d.hidden);
+  blocks::Linear dense = head_matrix(of.path + ".dense", d.hidden, d.hidden);
   dense.bias = config.flag("classifier_bias", false);
   add_linear(head, dense);
   add_norm(head, of.path + ".norm", d.hidden, Role::final_norm, of.norm_bias);
@@ -140,8 +140,8 @@ void describe_colmodernvbert(ConfigReader& config, ModuleTree& tree) {
   const std::string prefix = within ? "vlm." : "model.";
   const Decoder d = add_modernvbert_body(whole, tree, prefix);
   Module head = head_module("vectors of tokens");
-  Linear vectors = head_matrix(within ? "embedding_proj_layer" : "model.custom_text_proj", d.hidden,
-                               outer.size("embedding_dim", 128));
+  blocks::Linear vectors = head_matrix(within ? "embedding_proj_layer" : "model.custom_text_proj", d.hidden,
+                                       outer.size("embedding_dim", 128));
   vectors.bias = true;
   add_linear(head, vectors);
   tree.modules.push_back(std::move(head));

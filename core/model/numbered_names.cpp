@@ -87,6 +87,16 @@ bool take_number(std::string_view& text, std::uint32_t& value) {
 
 }  // namespace
 
+std::vector<NumberedNames::Run> NumberedNames::apart(const std::vector<Run>& runs) {
+  std::vector<Run> singles;
+  for (const Run& run : runs)
+    for (std::uint64_t number = run.begin; number <= run.end; ++number) {
+      const auto single = static_cast<std::uint32_t>(number);
+      singles.push_back({run.above, single, single, run.value});
+    }
+  return singles;
+}
+
 bool NumberedNames::is_of(const Stem& stem, std::string_view name, Run& run) {
   std::string_view text = stem.text;
   std::uint32_t numbers[2] = {0, 0};
@@ -118,7 +128,23 @@ std::uint32_t NumberedNames::stem_of(std::string_view name) {
 void NumberedNames::add(std::string_view name, std::uint32_t value) {
   before_ = stem_of(name);
   latest_.run.value = value;
-  stems_[before_].runs.push_back(latest_.run);
+  append(stems_[before_], latest_.run);
+}
+
+// Thousands of names in their order are one run from the first. Where one goes back, or stands for many itself, what was
+// joined is taken apart again: of a name said twice the last counts.
+void NumberedNames::append(Stem& stem, const Run& run) {
+  std::vector<Run>& runs = stem.runs;
+  const bool rises = runs.empty() || (runs.back().above != run.above ? runs.back().above < run.above
+                                                                     : runs.back().end < run.begin);
+  if (stem.joins && (!rises || run.begin != run.end)) {
+    stem.joins = false;
+    runs = apart(runs);
+  }
+  if (stem.joins && !runs.empty() && run.is_next_of(runs.back()))
+    runs.back().end = run.end;
+  else
+    runs.push_back(run);
 }
 
 void NumberedNames::settle() {
@@ -140,8 +166,7 @@ void NumberedNames::settle(std::vector<Run>& runs) {
   settled = 0;
   for (const Run& run : runs) {
     Run* const last = settled > 0 ? &runs[settled - 1] : nullptr;
-    if (last != nullptr && last->above == run.above && last->value == run.value &&
-        last->end + std::uint64_t{1} == run.begin)
+    if (last != nullptr && run.is_next_of(*last))
       last->end = run.end;
     else
       runs[settled++] = run;

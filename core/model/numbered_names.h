@@ -32,6 +32,9 @@ class NumberedNames {
   // The last number from `begin` to `end` (included), under one that stands before it, `above`.
   struct Run {
     std::uint32_t above = 0, begin = 0, end = 0, value = 0;
+    bool is_next_of(const Run& other) const {
+      return above == other.above && value == other.value && begin == other.end + std::uint64_t{1};
+    }
     bool before(const Run& other) const {
       return above != other.above ? above < other.above : begin < other.begin;
     }
@@ -51,8 +54,11 @@ class NumberedNames {
   struct Stem {
     std::string text;
     std::vector<Run> runs;
+    bool joins = true;  // so far each name stands for one, and its numbers are beyond those of the one before
     std::uint32_t follower = 0;  // the stem of the name that came behind this one's last time
   };
+  static void append(Stem& stem, const Run& run);
+  static std::vector<Run> apart(const std::vector<Run>& runs);  // number by number
   // Whether `name` is of this stem, as split() would find, with numbers and no "[0-127]" in it; its numbers, then.
   static bool is_of(const Stem& stem, std::string_view name, Run& run);
   std::uint32_t stem_of(std::string_view name);  // of the name that is added, whose numbers latest_ has then

@@ -7,8 +7,8 @@
 #include <mutex>
 
 #include "core/system/error.h"
-#include "kernels/library/gemm.h"
 #include "core/system/loaded_library.h"
+#include "kernels/library/gemm.h"
 
 namespace assay {
 

@@ -65,6 +65,16 @@ TEST(NumberedNames, InWhateverOrderTheyCome) {
   }
 }
 
+TEST(NumberedNames, OfANameWithinARunThatIsSaidAgainTheLastCounts) {
+  NumberedNames set;
+  for (const std::uint32_t expert : {0, 1, 2, 3, 4, 5}) set.add("e." + std::to_string(expert), 7);
+  set.add("e.3", 8);
+  set.add("e.6", 7);
+  set.settle();
+  EXPECT_EQ(all_of(set), (std::map<std::string, std::uint32_t>{{"e.[0-2]", 7}, {"e.3", 8}, {"e.[4-6]", 7}}));
+  EXPECT_EQ(set.size(), 7u);
+}
+
 // What is no number: with a zero before it, beyond 32 bits, with a sign.
 TEST(NumberedNames, WhatLooksLikeANumberIsAName) {
   const NumberedNames set = names_of({"a.01", "a.99999999999", "a.-1", "a.1x", "a.[3]", "a.[5-2]", "a.[1-]"});

@@ -94,6 +94,7 @@ class EventLetters final : public ApartReader {
   void end_object() override { events_ += '}'; }
   void start_array() override { events_ += '['; }
   void end_array() override { events_ += ']'; }
+  void repeat() override { events_ += '='; }
   std::string taken() override { return std::exchange(events_, ""); }
 
  private:
@@ -117,6 +118,32 @@ TEST(Json, AMemberMayBeReadApart) {
   for (const std::string_view bad :
        {R"({"layers": {"a": ]}})", R"({"layers": {"a": 1})", R"({"layers": {"a": 1}]})"})
     EXPECT_THROW(parse_json_apart("layers", apart, bad, "x"), Error) << bad;
+}
+
+// Of the object itself only, byte for byte, and of objects only.
+TEST(Json, WhatAMemberSaysAgainIsToldSo) {
+  EventLetters apart;
+  const auto events = [&](const std::string& members) {
+    return parse_json_apart("l", apart, "{\"l\": {" + members + "}}", "x")["l"].get<std::string>();
+  };
+  EXPECT_EQ(events(R"("a": {"q": 1}, "b": {"q": 1}, "c": {"q": 1})"), "{a:{q:1}b:=c:=}");
+  EXPECT_EQ(events(R"("a": {"q": 1}, "b": {"q":1}, "c": {"q":1}, "d": {"q": 1})"),
+            "{a:{q:1}b:{q:1}c:=d:{q:1}}");
+  EXPECT_EQ(events(R"("a": {"q": 1}, "b": [{"q": 2}], "c": [{"q": 2}], "d": {"q": 1})"),
+            "{a:{q:1}b:[{q:2}]c:[{q:2}]d:=}");
+  EXPECT_EQ(events(R"("a": {"q": {"r": 1}, "s": {"r": 1}}, "q": {"r": 1}, "b": 5, "c": {"r": 1})"),
+            "{a:{q:{r:1}s:{r:1}}q:{r:1}b:5c:=}");
+  EXPECT_EQ(events(R"("a": {"q": 1})"), "{a:{q:1}}");  // nothing of the object before
+  for (const char* bad : {R"("a": {}, "b": {}x)", R"("a": {}, "b": {})", R"("a": {}, "b": {},)"})
+    EXPECT_THROW(parse_json_apart("l", apart, std::string("{\"l\": {") + bad, "x"), Error) << bad;
+}
+
+TEST(Json, PythonsNumbersAreReadWhereTheyStand) {
+  const ParsedJson read = parse_json("[NaN, -Infinity ,Infinity]", "x", kPythonJson);
+  EXPECT_EQ(read, ParsedJson::parse("[0, -1e308, 1e308]"));
+  for (const char* bad :
+       {"[Nan]", "[-NaN]", "[Infinit", "[-Infinit", "[-", "[+Infinity]", "[NaNN]", "[N", "[-Inf]"})
+    EXPECT_THROW(parse_json(bad, "x", kPythonJson), Error) << bad;
 }
 
 TEST(Json, RefusesWhatRfc8259DoesNot) {

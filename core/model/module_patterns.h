@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/model/numbered_names.h"
+#include "core/system/string_hash.h"
 
 namespace assay {
 
@@ -28,14 +29,10 @@ class ModulePatterns {
 
  private:
   struct Expression;
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
-  };
   // A tensor is asked for by whoever counts, weighs or lists: what was found is kept.
   struct Answers {
     std::mutex mutex;
-    std::unordered_map<std::string, bool, Hash, std::equal_to<>> of;
+    std::unordered_map<std::string, bool, StringHash, std::equal_to<>> of;
   };
   bool find(std::string_view tensor) const;
 

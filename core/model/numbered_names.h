@@ -10,6 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/system/string_hash.h"
+
 namespace assay {
 
 class NumberedNames {
@@ -63,12 +65,8 @@ class NumberedNames {
   static bool is_of(const Stem& stem, std::string_view name, Run& run);
   std::uint32_t stem_of(std::string_view name);  // of the name that is added, whose numbers latest_ has then
 
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
-  };
   std::vector<Stem> stems_;
-  std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> places_;  // in stems_
+  std::unordered_map<std::string, std::uint32_t, StringHash, std::equal_to<>> places_;  // in stems_
   std::uint64_t depths_ = 0;
   std::uint32_t before_ = 0;  // the stem of the name that was added last
   Parts latest_;

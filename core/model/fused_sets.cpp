@@ -22,8 +22,10 @@ constexpr std::array kFused = {
     FusedNames{{"q_proj", "k_proj", "v_proj"}},
     FusedNames{{"query", "key", "value"}},
     FusedNames{{"query_proj", "key_proj", "value_proj"}},
-    FusedNames{{"query_net", "key_net", "value_net"}},  // NeMo's
-    FusedNames{{"q_lin", "k_lin", "v_lin"}},            // DistilBERT's
+    FusedNames{{"query_net", "key_net", "value_net"}},    // NeMo's
+    FusedNames{{"q_lin", "k_lin", "v_lin"}},              // DistilBERT's
+    FusedNames{{"project_q", "project_k", "project_v"}},  // CPM-Ant's
+    FusedNames{{"w_0", "w_1"}},
     FusedNames{{"wq", "wk", "wv"}},
     FusedNames{{"q", "k", "v"}},
     FusedNames{{"Wq", "Wk", "Wv"}},

@@ -147,6 +147,7 @@ const std::vector<Room>& rooms() {
        {"core/system", "core/numeric", "core/formats", "refimpl/ops", "refimpl/engine", "refimpl/ranks",
         "refimpl/claims", "refimpl/caches", "kernels/selection", "kernels/harness", "kernels/model_compare",
         "kernels/cache_compare", "kernels/gate", "convert"}},
+      {"cli/late", {"core/system"}},
       {"cli",
        {"core/system", "refimpl", "refimpl/replay", "refimpl/bench_url", "refimpl/fingerprint",
         "refimpl/serve", "kernels/selection", "kernels/compare", "kernels/gate", "verify", "paramcount",

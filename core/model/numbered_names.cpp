@@ -17,14 +17,20 @@ bool begins_number(char c) {
   return c >= '0' && c <= '9';
 }
 
-// All of `text`, as it would be written: "7", not "07".
+// A number at the beginning of `text`, as it would be written ("7", not "07"), which is cut off; false where there is none.
+bool take_number(std::string_view& text, std::uint32_t& value) {
+  if (text.empty() || !begins_number(text.front())) return false;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto digits = static_cast<std::size_t>(read.ptr - text.data());
+  if (read.ec != std::errc() || (digits > 1 && text.front() == '0')) return false;
+  text.remove_prefix(digits);
+  return true;
+}
+
+// All of `text`.
 std::optional<std::uint32_t> number_in(std::string_view text) {
-  if (text.empty() || !begins_number(text.front()) || (text.front() == '0' && text.size() > 1))
-    return std::nullopt;
   std::uint32_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, value);
-  if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
+  if (!take_number(text, value) || !text.empty()) return std::nullopt;
   return value;
 }
 
@@ -69,23 +75,6 @@ void NumberedNames::split(std::string_view name, Parts& parts) {
   stem.append(name, last.end);
   parts.run = {.above = above.range.begin, .begin = last.range.begin, .end = last.range.end};
 }
-
-namespace {
-
-// A number at the beginning of `text`, which is cut off; false where there is none, or one that is written otherwise.
-bool take_number(std::string_view& text, std::uint32_t& value) {
-  std::uint64_t read = 0;
-  std::size_t digits = 0;
-  constexpr std::size_t kMostDigits = 9;  // fewer than 2^32 has
-  for (; digits < text.size() && digits < kMostDigits && begins_number(text[digits]); ++digits)
-    read = read * 10 + static_cast<std::uint64_t>(text[digits] - '0');
-  if (digits == 0 || (digits > 1 && text.front() == '0')) return false;
-  value = static_cast<std::uint32_t>(read);
-  text.remove_prefix(digits);
-  return true;
-}
-
-}  // namespace
 
 std::vector<NumberedNames::Run> NumberedNames::apart(const std::vector<Run>& runs) {
   std::vector<Run> singles;

@@ -1,5 +1,5 @@
-// A shared library that is opened when it is first needed: mathematics that one kernel in hundred asks for costs every
-// start milliseconds where the program is linked with it.
+// A shared library that is opened when it is first needed: one that a command in ten or a kernel in hundred asks for costs
+// every start milliseconds where the program is linked with it.
 #pragma once
 
 #include <string>

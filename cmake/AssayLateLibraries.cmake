@@ -7,8 +7,14 @@
 # The program gets functions of the same names, made from what its static libraries call (late_functions.awk), and the
 # linker, told --as-needed, has no more need of the library. Tests, sanitized builds and processors other than x86-64 are
 # linked as ever.
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND NOT ASSAY_SANITIZE AND NOT ASSAY_FUZZ)
+  set(ASSAY_LATE_LIBRARIES ON)
+else()
+  set(ASSAY_LATE_LIBRARIES OFF)
+endif()
+
 function(assay_load_late program)
-  if(NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" OR ASSAY_SANITIZE OR ASSAY_FUZZ)
+  if(NOT ASSAY_LATE_LIBRARIES)
     return()
   endif()
   get_property(names GLOBAL PROPERTY ASSAY_LIBRARIES)

@@ -69,12 +69,13 @@ Finding derived_finding(const Model& model) {
           "docs/families.md tells how to describe it"};
 }
 
-}  // namespace
-
-std::uint64_t Model::bytes() const {
-  if (reconciliation) return reconciliation->stored.bytes;
-  return weight_bytes(tree, format).total;
+std::uint64_t sum_of(const SpecBytes& bytes) {
+  std::uint64_t sum = 0;
+  for (const auto& [spec, of_spec] : bytes) sum += of_spec;
+  return sum;
 }
+
+}  // namespace
 
 Model load_model(const fs::path& path, int jobs) {
   std::optional<Checkpoint> checkpoint;
@@ -95,7 +96,7 @@ Model load_model(const fs::path& path, int jobs) {
     stacked = stacked_unlike_releases(published, tree);
   }
   Model model{
-      config.source(), std::move(config), std::move(tree), {}, {}, std::move(checkpoint), {}, {}, {}, {}};
+      config.source(), std::move(config), std::move(tree), {}, {}, std::move(checkpoint), {}, {}, {}, {}, {}};
   model.totals = count(model.tree);
   model.format = configured_format(model.config);
   if (auto unlike = class_unlike_type(model.config)) model.findings.push_back(std::move(*unlike));
@@ -111,9 +112,11 @@ Model load_model(const fs::path& path, int jobs) {
       model.findings.insert(model.findings.end(), more.begin(), more.end());
     }
   }
-  const Reconciliation* found = model.reconciliation ? &*model.reconciliation : nullptr;
-  model.rows = make_rows(model.tree, model.format, found);
-  model.parts = make_parts(model.tree, model.format, found);
+  const SpecBytes by_format = model.reconciliation ? SpecBytes() : spec_bytes(model.tree, model.format);
+  const SpecBytes& bytes = model.reconciliation ? model.reconciliation->bytes_of : by_format;
+  model.rows = make_rows(model.tree, bytes);
+  model.parts = make_parts(model.tree, bytes);
+  model.bytes = model.reconciliation ? model.reconciliation->stored.bytes : sum_of(by_format);
   return model;
 }
 

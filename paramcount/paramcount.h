@@ -26,8 +26,8 @@ struct Model {
   std::optional<Reconciliation> reconciliation;
   std::vector<Row> rows;
   std::vector<PartRow> parts;
-  Findings findings;            // of checkpoint and reconciliation
-  std::uint64_t bytes() const;  // stored, or by `format`: main and MTP
+  Findings findings;        // of checkpoint and reconciliation
+  std::uint64_t bytes = 0;  // stored, or by `format`: main, MTP and towers
 };
 
 // PATH: a config.json, a folder with one, a .safetensors with one beside it, a .gguf, a hub cache.

@@ -55,7 +55,7 @@ Json model_json(const Model& model) {
           {"experts_per_token", knows_activation(t) ? Json(t.experts_per_token) : Json()},
           {"tied_embeddings", t.tied_embeddings},
           {"stored_as", model.format.title},
-          {"bytes", model.bytes()}};
+          {"bytes", model.bytes}};
 }
 
 Json tally_json(const StoredTally& tally) {

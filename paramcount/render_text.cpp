@@ -212,7 +212,7 @@ class Report {
 
   void memory_line() {
     sheet_.heading("Memory");
-    std::string line = fmt::format("weights {} ({}); KV cache ", human_bytes(model_.bytes()),
+    std::string line = fmt::format("weights {} ({}); KV cache ", human_bytes(model_.bytes),
                                    model_.reconciliation ? "as stored" : model_.format.title);
     line += knows_cache(model_.tree) ? fmt::format("{} bytes a token ({})",
                                                    with_thousands(answer_.kv.per_token), question_.kv_dtype)
@@ -505,7 +505,7 @@ std::string render_diff(const Model& left, const Model& right, const RenderSetti
   add("activated", a.active, b.active);
   add("activated without input embedding", a.active_without_embedding, b.active_without_embedding);
   add("MTP, own", a.mtp_own, b.mtp_own);
-  add("bytes", left.bytes(), right.bytes());
+  add("bytes", left.bytes, right.bytes);
   sheet.table({"MODULE", left.tree.architecture, right.tree.architecture, "DIFFERENCE"},
               {kLeft, kRight, kRight, kRight}, cells);
   return sheet.take();

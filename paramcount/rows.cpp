@@ -8,19 +8,21 @@
 namespace assay {
 namespace {
 
+std::uint64_t bytes_of(const TensorSpec& spec, const SpecBytes& bytes) {
+  const auto found = bytes.find(&spec);
+  return found == bytes.end() ? 0 : found->second;
+}
+
 class RowMaker {
  public:
   struct Beside {  // the language model
     bool mtp = false, tower = false;
   };
-  RowMaker(const ModuleTree& tree, const WeightFormat& format, const Reconciliation* reconciliation)
-      : reconciliation_(reconciliation) {
-    const WeightSizes sizes(tree, format);
+  RowMaker(const ModuleTree& tree, const SpecBytes& bytes) {
     for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
       const bool own = spec.storage == Storage::own;
       figures_[&spec] = {own ? spec.elements.value() * where.copies : 0,
-                         own && !where.tower ? active_elements(spec, where) : 0,
-                         bytes_of(sizes, spec, where)};
+                         own && !where.tower ? active_elements(spec, where) : 0, bytes_of(spec, bytes)};
     });
   }
 
@@ -49,15 +51,6 @@ class RowMaker {
   struct Figures {
     std::uint64_t total, active, bytes;
   };
-
-  std::uint64_t bytes_of(const WeightSizes& sizes, const TensorSpec& spec, const Occurrence& where) const {
-    if (reconciliation_ != nullptr) {
-      const auto found = reconciliation_->bytes_of.find(&spec);
-      return found == reconciliation_->bytes_of.end() ? 0 : found->second;
-    }
-    const bool stored = spec.storage == Storage::own || spec.storage == Storage::duplicate;
-    return stored ? sizes.of_spec(spec, where) : 0;
-  }
 
   static std::string title_of(const Module& module) {
     if (module.repeat.over != Repeat::Over::layers) return module.title;
@@ -130,15 +123,13 @@ class RowMaker {
     }
   }
 
-  const Reconciliation* reconciliation_;
   std::unordered_map<const TensorSpec*, Figures> figures_;
 };
 
 }  // namespace
 
-std::vector<Row> make_rows(const ModuleTree& tree, const WeightFormat& format,
-                           const Reconciliation* reconciliation) {
-  const RowMaker maker(tree, format, reconciliation);
+std::vector<Row> make_rows(const ModuleTree& tree, const SpecBytes& bytes) {
+  const RowMaker maker(tree, bytes);
   std::vector<Row> rows;
   for (const Module& module : tree.modules) rows.push_back(maker.module_row(module, "", {}));
   for (const Module& module : tree.mtp) rows.push_back(maker.module_row(module, "", {.mtp = true}));
@@ -146,11 +137,9 @@ std::vector<Row> make_rows(const ModuleTree& tree, const WeightFormat& format,
   return rows;
 }
 
-std::vector<PartRow> make_parts(const ModuleTree& tree, const WeightFormat& format,
-                                const Reconciliation* reconciliation) {
+std::vector<PartRow> make_parts(const ModuleTree& tree, const SpecBytes& bytes) {
   std::map<Part, PartRow> parts;
   PartRow mtp{.title = std::string(title(Part::mtp)), .beside = true};
-  const WeightSizes sizes(tree, format);
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
     PartRow& row = where.mtp ? mtp : parts[spec.part];
     row.title = where.mtp ? row.title : std::string(title(spec.part));
@@ -159,12 +148,7 @@ std::vector<PartRow> make_parts(const ModuleTree& tree, const WeightFormat& form
       if (!where.tower) row.active += active_elements(spec, where);
     }
     row.beside = !where.main();
-    if (reconciliation != nullptr) {
-      const auto found = reconciliation->bytes_of.find(&spec);
-      if (found != reconciliation->bytes_of.end()) row.bytes += found->second;
-    } else if (spec.storage == Storage::own || spec.storage == Storage::duplicate) {
-      row.bytes += sizes.of_spec(spec, where);
-    }
+    row.bytes += bytes_of(spec, bytes);
   });
   std::vector<PartRow> rows;
   for (auto& [part, row] : parts) {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/model/module_tree.h"
-#include "core/model/reconcile.h"
 #include "core/model/weight_bytes.h"
 
 namespace assay {
@@ -28,9 +27,8 @@ struct Row {
   std::vector<Row> children;
 };
 
-// Bytes come from the checkpoint where there is one, else from `format`.
-std::vector<Row> make_rows(const ModuleTree& tree, const WeightFormat& format,
-                           const Reconciliation* reconciliation);
+// `bytes`: as a checkpoint stores them, or a format would; of a spec that is not in it none.
+std::vector<Row> make_rows(const ModuleTree& tree, const SpecBytes& bytes);
 
 // The other reading: what each kind of part takes in the whole main model, and the MTP layers as one; vision, audio
 // and projectors beside it.
@@ -39,8 +37,7 @@ struct PartRow {
   std::uint64_t total = 0, active = 0, bytes = 0;
   bool beside = false;  // the language model: MTP, towers
 };
-std::vector<PartRow> make_parts(const ModuleTree& tree, const WeightFormat& format,
-                                const Reconciliation* reconciliation);
+std::vector<PartRow> make_parts(const ModuleTree& tree, const SpecBytes& bytes);
 
 // "0-2", "3-60", "0, 2, 4, …": indices as people write them.
 std::string index_ranges(const std::vector<std::uint64_t>& indices);

@@ -25,8 +25,8 @@ class ApartReader {
   virtual void end_object() = 0;
   virtual void start_array() = 0;
   virtual void end_array() = 0;
-  // Behind a key of the object itself: its value is that of the last key which had an object.
-  virtual void repeat() = 0;
+  // A key of the object itself, whose value is that of the last key which had an object.
+  virtual void repeat(std::string_view key) = 0;
   // Behind the end: what the document has there. The next object begins anew.
   virtual std::string taken() = 0;
 };

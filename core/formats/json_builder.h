@@ -75,9 +75,10 @@ class JsonBuilder {
     apart_follows_ = false;
     if (!is_apart()) return close_object();
     apart_->end_object();
-    if (--open_apart_ == 1) again_ = text_.substr(behind_key_, reader_.position() - behind_key_);
-    if (open_apart_ > 0) return;
+    if (--open_apart_ > 1) return;
+    object_ended_ = open_apart_ == 1;
     again_ = {};
+    if (object_ended_) return;
     place() = apart_->taken();
   }
   void start_array() {
@@ -111,8 +112,15 @@ class JsonBuilder {
     }
   }
   // Of an object that is read apart thousands of members may say the same.
-  std::string_view repeated_value() const { return open_apart_ == 1 ? again_ : std::string_view(); }
-  void repeat() { apart_->repeat(); }
+  std::string_view repeated_value(std::string_view key) {
+    if (open_apart_ != 1) return {};
+    if (std::exchange(object_ended_, false)) {
+      const std::size_t begin = reader_.position() - 1 - key.size();
+      if (key.data() == text_.data() + begin) again_ = text_.substr(behind_key_, begin - behind_key_);
+    }
+    return again_;
+  }
+  void repeat(std::string_view key) { apart_->repeat(key); }
   [[noreturn]] void fail(const std::string& message) const {
     throw Error::input(message).in(source_).at(reader_.position());
   }
@@ -158,7 +166,8 @@ class JsonBuilder {
   bool apart_follows_ = false;  // what comes next is read apart, if it is an object
   int open_apart_ = 0;          // objects and arrays, from the object that is read apart
   std::size_t behind_key_ = 0;  // the latest of the object that is read apart
-  std::string_view again_;      // from behind such a key to the end of its value, an object
+  bool object_ended_ = false;   // the value of that key, just now
+  std::string_view again_;      // from behind such a key, over its value, an object, to where the next begins
 };
 
 }  // namespace assay

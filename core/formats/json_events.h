@@ -8,8 +8,8 @@
 // end_object(), start_array(), end_array(); and [[noreturn]] fail(message), which may ask the reader for its position(). A view is good
 // until the next event. A handler that has a bool enough() is asked it now and then: once it is true, nothing
 // more is read. One whose bool python_numbers() is true gets a number for Python's Infinity, -Infinity and NaN, which no JSON
-// has: ±1e308, and 0. One with a string_view repeated_value() is asked behind each key: where the text goes on with that, which has
-// to end with the end of a value, it gets repeat() in place of the value's events.
+// has: ±1e308, and 0. One with a string_view repeated_value(key) is asked at each key: where the text goes on with that, which has
+// to end where the next key of the same object begins, it gets repeat(key) in place of the key and the value.
 #pragma once
 
 #include <algorithm>
@@ -56,7 +56,10 @@ class JsonEventReader {
  private:
   enum class Open : char { object, array };
 
-  std::string_view rest() const { return {at_, static_cast<std::size_t>(end_ - at_)}; }
+  bool is_next(std::string_view text) const {
+    return !text.empty() && text.size() <= static_cast<std::size_t>(end_ - at_) &&
+           std::memcmp(at_, text.data(), text.size()) == 0;
+  }
 
   // Indentation, eight at a time.
   void skip_blanks() {
@@ -131,14 +134,14 @@ class JsonEventReader {
 
   void member() {
     if (next("a key") != '"') unexpected();
-    handler_.key(string());
-    if constexpr (requires { handler_.repeated_value(); }) {
-      const std::string_view value = handler_.repeated_value();
-      if (!value.empty() && rest().starts_with(value)) {
+    std::string_view key = string();
+    if constexpr (requires { handler_.repeated_value(key); }) {
+      for (std::string_view value; is_next(value = handler_.repeated_value(key)); key = string()) {
+        handler_.repeat(key);
         at_ += value.size();
-        return handler_.repeat();
       }
     }
+    handler_.key(key);
     if (next("':'") != ':') unexpected();
     value_follows_ = true;
   }
@@ -227,18 +230,18 @@ class JsonEventReader {
     return value;
   }
 
-  // Past characters that end no string and need no second look, eight at a time: neither a quote, nor a backslash, nor
-  // a control character, nor part of a longer one. (Whether a byte of a word is less than n, for n up to 128:
-  // (w - n·0x01…) & ~w & 0x80…; beside a byte that is, a higher one may be taken for one, too, but never a lower.)
+  // Past characters that end no string and need no second look, sixteen at a time: neither a quote, nor a backslash, nor
+  // a control character, nor part of a longer one (which is negative, as a signed byte).
   void skip_plain() {
-    constexpr std::uint64_t kOnes = ~std::uint64_t{0} / 255, kHigh = kOnes << 7;
-    for (std::uint64_t word; end_ - at_ >= 8; at_ += 8) {
-      std::memcpy(&word, at_, 8);
-      const auto is_zero = [](std::uint64_t w) { return (w - kOnes) & ~w; };
-      const std::uint64_t stops =
-          is_zero(word ^ kOnes * '"') | is_zero(word ^ kOnes * '\\') | ((word - kOnes * 0x20) & ~word) | word;
-      if ((stops & kHigh) == 0) continue;
-      if constexpr (std::endian::native == std::endian::little) at_ += std::countr_zero(stops & kHigh) / 8;
+    using Bytes = signed char __attribute__((vector_size(16)));
+    for (Bytes bytes; end_ - at_ >= 16; at_ += 16) {
+      std::memcpy(&bytes, at_, 16);
+      const auto stops = (bytes == '"') | (bytes == '\\') | (bytes < 0x20);
+      std::uint64_t halves[2];
+      std::memcpy(halves, &stops, 16);
+      if ((halves[0] | halves[1]) == 0) continue;
+      if constexpr (std::endian::native == std::endian::little)
+        at_ += (halves[0] != 0 ? std::countr_zero(halves[0]) : 64 + std::countr_zero(halves[1])) / 8;
       return;
     }
   }

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <iterator>
 #include <optional>
@@ -19,10 +19,15 @@ bool begins_number(char c) {
 
 // A number at the beginning of `text`, as it would be written ("7", not "07"), which is cut off; false where there is none.
 bool take_number(std::string_view& text, std::uint32_t& value) {
-  if (text.empty() || !begins_number(text.front())) return false;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  const auto digits = static_cast<std::size_t>(read.ptr - text.data());
-  if (read.ec != std::errc() || (digits > 1 && text.front() == '0')) return false;
+  constexpr std::size_t kMostDigits = 10;  // of 32 bits
+  std::uint64_t read = 0;
+  std::size_t digits = 0;
+  for (; digits < text.size() && begins_number(text[digits]); ++digits) {
+    if (digits == kMostDigits) return false;
+    read = read * 10 + static_cast<std::uint64_t>(text[digits] - '0');
+  }
+  if (digits == 0 || read > UINT32_MAX || (digits > 1 && text.front() == '0')) return false;
+  value = static_cast<std::uint32_t>(read);
   text.remove_prefix(digits);
   return true;
 }
@@ -86,18 +91,24 @@ std::vector<NumberedNames::Run> NumberedNames::apart(const std::vector<Run>& run
   return singles;
 }
 
+NumberedNames::Stem::Stem(std::string stem) : text(std::move(stem)) {
+  for (std::size_t at = 0; count < 2 && (at = text.find(kNumber, at)) != std::string::npos; ++at)
+    numbers[count++] = at;
+}
+
 bool NumberedNames::is_of(const Stem& stem, std::string_view name, Run& run) {
-  std::string_view text = stem.text;
+  const std::string_view text = stem.text;
   std::uint32_t numbers[2] = {0, 0};
-  std::size_t found = 0;
-  for (std::size_t at; (at = text.find(kNumber)) != std::string_view::npos; text.remove_prefix(at + 1)) {
-    if (found == 2 || !name.starts_with(text.substr(0, at))) return false;
-    name.remove_prefix(at);
-    if (!take_number(name, numbers[found++])) return false;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < stem.count; begin = stem.numbers[i++] + 1) {
+    const std::string_view before = text.substr(begin, stem.numbers[i] - begin);
+    if (!name.starts_with(before)) return false;
+    name.remove_prefix(before.size());
+    if (!take_number(name, numbers[i])) return false;
   }
-  if (name != text) return false;
-  run.above = found == 2 ? numbers[0] : 0;
-  run.begin = run.end = found == 0 ? 0 : numbers[found - 1];
+  if (name != text.substr(begin)) return false;
+  run.above = stem.count == 2 ? numbers[0] : 0;
+  run.begin = run.end = stem.count == 0 ? 0 : numbers[stem.count - 1];
   return true;
 }
 
@@ -107,7 +118,7 @@ std::uint32_t NumberedNames::stem_of(std::string_view name) {
   split(name, latest_);
   const auto [place, is_new] = places_.try_emplace(latest_.stem, static_cast<std::uint32_t>(stems_.size()));
   if (is_new) {
-    stems_.push_back({.text = latest_.stem, .runs = {}});
+    stems_.emplace_back(latest_.stem);
     depths_ |= depth_bit(static_cast<std::size_t>(std::count(name.begin(), name.end(), '.')));
   }
   stems_[before_].follower = place->second;

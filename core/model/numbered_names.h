@@ -54,7 +54,10 @@ class NumberedNames {
 
   // Lists of names go round: of a layer's experts each has the same few modules.
   struct Stem {
+    explicit Stem(std::string stem);
     std::string text;
+    std::size_t numbers[2] = {};  // where they stand in it, of which there are
+    std::size_t count = 0;
     std::vector<Run> runs;
     bool joins = true;  // so far each name stands for one, and its numbers are beyond those of the one before
     std::uint32_t follower = 0;  // the stem of the name that came behind this one's last time

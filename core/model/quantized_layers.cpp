@@ -53,7 +53,7 @@ class LayerEvents final : public ApartReader {
     if (depth_ == 1) module_ = name;
     key_ = name == "quant_algo" ? Key::algorithm : name == "group_size" ? Key::size : Key::other;
   }
-  void repeat() override { modules_.add(module_, static_cast<std::uint32_t>(last_)); }
+  void repeat(std::string_view key) override { modules_.add(key, static_cast<std::uint32_t>(last_)); }
   [[noreturn]] void fail(const std::string& message) const { throw Error::input(message).in(source_); }
 
   std::vector<Group> groups();
@@ -120,18 +120,36 @@ std::vector<Group> LayerEvents::groups() {
   return groups;
 }
 
+// Nearly all names are their own JSON; the others nobody writes quickly.
+void append_quoted(std::string& text, std::string_view name) {
+  const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
+    return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
+  });
+  if (plain)
+    ((text += '"') += name) += '"';
+  else
+    text += ParsedJson(name).dump();
+}
+
 // The same object with a member for each run of modules.
 std::string LayerEvents::taken() {
   modules_.settle();
-  ParsedJson runs = ParsedJson::object();
+  std::vector<std::string> said;
+  for (const Way& way : ways_) {
+    std::string& text = said.emplace_back(":{\"quant_algo\":");
+    append_quoted(text, way.algorithm);
+    if (way.size) text += fmt::format(",\"group_size\":{}", *way.size);
+    text += '}';
+  }
+  std::string runs = "{";
   modules_.for_each([&](const std::string& name, std::uint32_t number) {
-    const Way& way = ways_[number];
-    ParsedJson& said = runs[name] = {{"quant_algo", way.algorithm}};
-    if (way.size) said["group_size"] = *way.size;
+    if (runs.size() > 1) runs += ',';
+    append_quoted(runs, name);
+    runs += said[number];
   });
   modules_ = {};
   ways_.clear();
-  return runs.dump();
+  return runs += '}';
 }
 
 }  // namespace

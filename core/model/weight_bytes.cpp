@@ -144,11 +144,28 @@ std::uint64_t WeightSizes::of_spec(const TensorSpec& spec, const Occurrence& whe
   return sum;
 }
 
+namespace {
+
+bool is_stored(const TensorSpec& spec) {
+  return spec.storage == Storage::own || spec.storage == Storage::duplicate;
+}
+
+}  // namespace
+
+SpecBytes spec_bytes(const ModuleTree& tree, const WeightFormat& format) {
+  SpecBytes bytes;
+  const WeightSizes sizes(tree, format);
+  for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
+    if (is_stored(spec)) bytes[&spec] = sizes.of_spec(spec, where);
+  });
+  return bytes;
+}
+
 WeightBytes weight_bytes(const ModuleTree& tree, const WeightFormat& format) {
   WeightBytes result;
   const WeightSizes sizes(tree, format);
   for_each_spec(tree, [&](const TensorSpec& spec, const Occurrence& where) {
-    if (spec.storage == Storage::buffer || spec.storage == Storage::tied) return;
+    if (!is_stored(spec)) return;
     const std::uint64_t bytes = sizes.of_spec(spec, where);
     (where.mtp ? result.mtp : where.tower ? result.towers : result.main) += bytes;
     if (!where.main()) return;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/model/gguf_tree_types.h"
@@ -39,6 +40,10 @@ class WeightSizes {
   const WeightFormat& format_;
   std::optional<GgufTreeTypes> gguf_;
 };
+
+// The bytes of each spec that is stored, all its copies. The tree must outlive it.
+using SpecBytes = std::unordered_map<const TensorSpec*, std::uint64_t>;
+SpecBytes spec_bytes(const ModuleTree& tree, const WeightFormat& format);
 
 struct WeightBytes {
   std::uint64_t main = 0;    // tied weights once

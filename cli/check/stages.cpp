@@ -71,9 +71,9 @@ void excuse_undeclared_int8(const Reconciliation& found, Findings& findings) {
 }
 
 // What nobody could describe may be described here, and only its config not be one.
-std::optional<Finding> without_layers(const CheckSettings& settings) {
+std::optional<Finding> contradicted_layers(const CheckSettings& settings) {
   try {
-    return find_no_layers(open_checkpoint(settings.path, settings.common.jobs));
+    return find_contradicted_layers(open_checkpoint(settings.path, settings.common.jobs));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::internal) throw;
     return std::nullopt;  // said already
@@ -188,7 +188,7 @@ Stage examine_identity(const CheckSettings& settings) {
     if (error.kind() == ErrorKind::internal) throw;
     stage.status = StageStatus::unproven;
     stage.summary = "not compared: " + error.line();
-    if (auto none = without_layers(settings)) stage.findings.push_back(std::move(*none));
+    if (auto found = contradicted_layers(settings)) stage.findings.push_back(std::move(*found));
     settle(stage);
   }
   return stage;

@@ -111,29 +111,66 @@ Findings LayerFaults::findings() const {
   return found;
 }
 
-std::optional<Finding> find_no_layers(const Checkpoint& checkpoint) {
-  if (checkpoint.tensors.empty()) return std::nullopt;
+namespace {
+
+struct LayerCount {
   std::string key;
+  std::uint64_t layers = 0;
+};
+std::optional<LayerCount> said_layers(const Checkpoint& checkpoint) {
   if (checkpoint.gguf) {
-    const std::string blocks =
+    const std::string key =
         fmt::format("{}.block_count", checkpoint.gguf->text("general.architecture").value_or(""));
-    if (checkpoint.gguf->number(blocks) == 0) key = blocks;
-  } else if (!checkpoint.config.empty()) {
-    const ModelConfig config = ModelConfig::read(checkpoint.config);
-    for (const char* name : {"num_hidden_layers", "n_layer", "n_layers", "num_layers"}) {
-      const auto found = config.text().find(name);
-      if (found != config.text().end() && found->is_number_unsigned() && *found == 0) key = name;
-    }
+    if (const auto blocks = checkpoint.gguf->number(key)) return LayerCount{key, *blocks};
+    return std::nullopt;
   }
-  if (key.empty()) return std::nullopt;
+  if (checkpoint.config.empty()) return std::nullopt;
+  const ModelConfig config = ModelConfig::read(checkpoint.config);
+  for (const char* key : {"num_hidden_layers", "n_layer", "n_layers", "num_layers"}) {
+    const auto found = config.text().find(key);
+    if (found != config.text().end() && found->is_number_unsigned())
+      return LayerCount{key, found->get<std::uint64_t>()};
+  }
+  return std::nullopt;
+}
+
+// Lists with a member for each layer, of which every class that reads one needs them all.
+std::optional<Finding> find_short_list(const Checkpoint& checkpoint, const LayerCount& said) {
+  if (checkpoint.gguf) return std::nullopt;
+  const ModelConfig config = ModelConfig::read(checkpoint.config);
+  for (const char* key :
+       {"layer_types", "layers_block_type", "mlp_layer_types", "moe_layer_freq", "hybrid_layer_pattern",
+        "attn_type_list", "indexer_types", "compress_ratios", "block_configs", "no_rope_layers"}) {
+    const auto list = config.text().find(key);
+    if (list == config.text().end() || !list->is_array() || list->size() >= said.layers) continue;
+    return Finding{
+        Severity::error,
+        "model.layers_unlisted",
+        fmt::format("{} tells of {} layers, and {} says that there are {}: no model is loaded by it", key,
+                    list->size(), said.key, said.layers),
+        "config.json",
+        {},
+        {},
+        "take the publisher's config.json"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Finding> find_contradicted_layers(const Checkpoint& checkpoint) {
+  const auto said = said_layers(checkpoint);
+  if (!said) return std::nullopt;
+  if (said->layers > 0) return find_short_list(checkpoint, *said);
+  if (checkpoint.tensors.empty()) return std::nullopt;
   return Finding{Severity::error,
                  "model.layers_more",
-                 fmt::format("{} is 0, and {} tensors are here: no model is loaded by it", key,
+                 fmt::format("{} is 0, and {} tensors are here: no model is loaded by it", said->key,
                              checkpoint.tensors.size()),
                  checkpoint.gguf ? checkpoint.files.front().name : "config.json",
                  {},
                  {},
-                 fmt::format("set {} to what is stored", key)};
+                 fmt::format("set {} to what is stored", said->key)};
 }
 
 }  // namespace assay

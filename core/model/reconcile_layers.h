@@ -53,7 +53,8 @@ class LayerFaults {
 // "4", "4 to 7", "4, 6 to 9".
 std::string ranges(const std::set<std::uint64_t>& numbers);
 
-// Of weights whose config says that there are no layers, which nothing can be described by: model.layers_more.
-std::optional<Finding> find_no_layers(const Checkpoint& checkpoint);
+// Of a config that nothing can be described by: which says that there are no layers, where weights are (model.layers_more), or
+// tells of each layer what it is, of fewer than it has (model.layers_unlisted).
+std::optional<Finding> find_contradicted_layers(const Checkpoint& checkpoint);
 
 }  // namespace assay

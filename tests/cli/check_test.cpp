@@ -135,6 +135,18 @@ TEST_F(Check, AStaleConfigOfOtherShapesNeedsNoRecord) {
   expect_caught(check(), {"FAILED    identity", "mlp.gate.", "n_routed_experts = 9 would have them, not 8"});
 }
 
+// What no class loads is no matter of what is described here: not "unproven".
+TEST_F(Check, AListOfFewerLayersThanThereAreIsAFault) {
+  for (const auto& [key, name] :
+       {std::pair("layer_types", "qwen3_next"), std::pair("mlp_layer_types", "axk1")}) {
+    change_config([&, name = std::string(name), key = key](json& config) {
+      config = json::parse(read_file(source_dir() / ("data/fixtures/configs/" + name + ".json")));
+      config[key].erase(0);
+    });
+    expect_caught(check({"--quick"}), {"FAILED    identity", key, "no model is loaded by it"});
+  }
+}
+
 TEST_F(Check, ALostQuantizationConfigNeedsNoRecord) {
   fs::remove(model_ / "assay-golden.json");
   change_config([](json& config) { config.erase("quantization_config"); });

@@ -123,10 +123,10 @@ TEST(GgufShapes, NoLayersAtAll) {
   checkpoint.gguf.emplace();
   checkpoint.gguf->metadata.push_back(
       {"general.architecture", gguf::ValueType::string, std::string("llama")});
-  EXPECT_FALSE(find_no_layers(checkpoint));
+  EXPECT_FALSE(find_contradicted_layers(checkpoint));
   checkpoint.gguf->metadata.push_back({"llama.block_count", gguf::ValueType::u32, std::uint64_t{0}});
-  ASSERT_TRUE(find_no_layers(checkpoint));
-  EXPECT_EQ(find_no_layers(checkpoint)->severity, Severity::error);
+  ASSERT_TRUE(find_contradicted_layers(checkpoint));
+  EXPECT_EQ(find_contradicted_layers(checkpoint)->severity, Severity::error);
 }
 
 }  // namespace

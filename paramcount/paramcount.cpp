@@ -120,6 +120,11 @@ Model load_model(const fs::path& path, int jobs) {
   return model;
 }
 
+Roofline roofline(const Model& model, const Question& question, const Answer& answer) {
+  return roofline(model.tree, question.plan.format, answer.compute, kv_value_bytes(question.kv_dtype),
+                  question.batch, question.machine);
+}
+
 Answer answer(const Model& model, const Question& question) {
   Answer result;
   const double value = kv_value_bytes(question.kv_dtype);
@@ -131,8 +136,6 @@ Answer answer(const Model& model, const Question& question) {
   result.activations =
       activations(model.tree, std::min<std::uint64_t>(8192, question.context), question.batch, 1);
   result.compute = compute(model.tree, question.context);
-  result.roofline =
-      roofline(model.tree, question.plan.format, result.compute, value, question.batch, question.machine);
 
   PlanOptions options = question.plan;
   options.context = question.context;

@@ -46,7 +46,6 @@ struct Answer {
   KvCache kv;
   ActivationEstimate activations;
   ComputeReport compute;
-  Roofline roofline;
   std::optional<Plan> plan;
   std::vector<CutRow> cuts;
   PlannedRanks ranks;
@@ -56,6 +55,8 @@ struct Answer {
   bool feasible() const { return searched ? !found.empty() : !plan || plan->launches(); }
 };
 Answer answer(const Model& model, const Question& question);
+Roofline roofline(const Model& model, const Question& question,
+                  const Answer& answer);  // of one decoding step
 
 // Two models' modules side by side, aligned by what they are.
 struct DiffRow {

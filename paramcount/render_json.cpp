@@ -125,7 +125,7 @@ Json memory_json(const Model& model, const Question& question, const Answer& ans
            {{"bytes", answer.activations.bytes}, {"formula", answer.activations.formula}}}};
 }
 
-Json compute_json(const Answer& answer) {
+Json compute_json(const Model& model, const Question& question, const Answer& answer) {
   const ComputeReport& c = answer.compute;
   Json rows = Json::array(), crossings = Json::array();
   for (const ComputeRow& row : c.rows)
@@ -139,7 +139,7 @@ Json compute_json(const Answer& answer) {
                          {"scores_equal_mlp", x.scores_equal_mlp},
                          {"scores_equal_matrices", x.scores_equal_linear}});
   }
-  const Roofline& r = answer.roofline;
+  const Roofline r = roofline(model, question, answer);
   return {{"context", c.context},
           {"matmul_active", c.matmul_active},
           {"decode_flops", c.decode},
@@ -243,7 +243,7 @@ Json render_json(const Model& model, const Question& question, const Answer& ans
   document["defaults"] = defaults;
   if (model.reconciliation) document["checkpoint"] = checkpoint_json(model);
   document["memory"] = memory_json(model, question, answer);
-  document["compute"] = compute_json(answer);
+  document["compute"] = compute_json(model, question, answer);
   if (answer.plan) document["plan"] = plan_json(answer, question);
   if (answer.searched) {
     Json plans = Json::array();

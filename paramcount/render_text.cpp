@@ -295,7 +295,7 @@ class Report {
     sheet_.table({"LAYERS", "ATTENTION = MLP", "SCORES = MLP", "SCORES = ALL MATRICES"},
                  {kLeft, kRight, kRight, kRight}, cells);
 
-    const Roofline& r = answer_.roofline;
+    const Roofline r = roofline(model_, question_, answer_);
     sheet_.heading("One decoding step");
     sheet_.line(fmt::format("reads {} of weights ({}) and {} of cache, computes {}",
                             human_bytes(r.weight_bytes), question_.plan.format.title, human_bytes(r.kv_bytes),

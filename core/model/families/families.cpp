@@ -440,6 +440,22 @@ constexpr const Family* kFamilies[] = {
     &kRugpt3xl,
     &kHfOlmo,
     &kCpmant,
+    &kGla,
+    &kRetnet,
+    &kGsa,
+    &kHgrn,
+    &kHgrn2,
+    &kDeltaNet,
+    &kGatedDeltaNet,
+    &kDeltaProduct,
+    &kFlaTransformer,
+    &kFlaRwkv6,
+    &kStateSpaces,
+    &kTapas,
+    &kMarkuplm,
+    &kRocBert,
+    &kTimesfm,
+    &kTimesfm25,
 };
 
 // Edits that turn one name into the other, letter case aside.

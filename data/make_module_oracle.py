@@ -120,6 +120,9 @@ def as_published(model, state):
     if kind == "esm":  # published under today's names of norms; angles are no weights
         state = {name: t for name, t in state.items() if not name.endswith("inv_freq")}
         return {name.replace(".gamma", ".weight").replace(".beta", ".bias"): t for name, t in state.items()}
+    if kind == "diffusion_gemma":  # both passes have the same matrices, which are saved as those of the second
+        own = ("encoder.vision_tower.", "encoder.embed_vision.", "layer_scalar")
+        return {name if any(part in name for part in own) else name.replace("encoder.language_model.", "decoder."): t for name, t in state.items()}
     if kind == "timesfm":  # sines
         return {name: t for name, t in state.items() if not name.endswith("inv_timescales")}
     if kind == "mra":  # whole numbers, no weights

@@ -456,6 +456,7 @@ constexpr const Family* kFamilies[] = {
     &kRocBert,
     &kTimesfm,
     &kTimesfm25,
+    &kDiffusionGemma,
 };
 
 // Edits that turn one name into the other, letter case aside.

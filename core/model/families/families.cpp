@@ -457,6 +457,7 @@ constexpr const Family* kFamilies[] = {
     &kTimesfm,
     &kTimesfm25,
     &kDiffusionGemma,
+    &kFunnel,
 };
 
 // Edits that turn one name into the other, letter case aside.

@@ -25,6 +25,7 @@ from hearing_variants import make_hearing
 from image_variants import make_images
 from make_module_oracle import build, checkpoint_tensors
 from more_variants import make_more
+from scan_models import make_scans
 from sighted_variants import make_sighted
 from whole_variants import make_wholes
 
@@ -961,6 +962,7 @@ FAMILIES.update(make_hearing(draw, decoder, flags))
 FAMILIES.update(make_more(draw, decoder, flags))
 FAMILIES.update(make_encoders(draw, flags))
 FAMILIES.update(make_images(draw, flags, FAMILIES))
+FAMILIES.update(make_scans(draw))
 
 
 def pattern(name):

@@ -54,6 +54,20 @@ def make_encoders(draw, flags):
             config.pop("id2label", None)  # the class takes two alone
         return config
 
+    def tapas():
+        config = encoder("Tapas", "msq", types=False, more=positive(num_aggregation_labels=(0, 4)))()
+        return config | ({"type_vocab_sizes": [draw.randint(1, 9) for _ in range(7)]} if chance() else {})
+
+    def funnel():
+        config = {"vocab_size": draw.randint(50, 300), "d_model": 2 * draw.randint(2, 20), "n_head": draw.randint(1, 4), "d_head": draw.randint(2, 9)}
+        config.update(d_inner=draw.randint(5, 60), block_sizes=[draw.randint(1, 3) for _ in range(draw.randint(1, 4))], pad_token_id=0)
+        heads = ["Model", "BaseModel", *(HEADS[letter] for letter in "mstqcp")]
+        config.update(num_decoder_layers=draw.randint(1, 3), tie_word_embeddings=chance(), architectures=["Funnel" + draw.choice(heads)])
+        return config | (labels() if chance() else {})
+
+    ways = positive(max_depth=(1, 5), xpath_unit_hidden_size=(1, 9), max_xpath_tag_unit_embeddings=(220, 240), max_xpath_subs_unit_embeddings=(1002, 1010))
+    sounds = positive(pronunciation_embed_dim=(3, 9), pronunciation_vocab_size=(9, 40), shape_embed_dim=(3, 9), shape_vocab_size=(9, 40))
+
     def roformer():
         config = encoder("RoFormer", "mstqcl", more=positive(embedding_size=(5, 40)))()
         if config["architectures"][0].endswith("QuestionAnswering"):
@@ -438,6 +452,10 @@ def make_encoders(draw, flags):
         "megatron-bert": ("MegatronBertModel", encoder("MegatronBert", "mstqcnpl")),
         "xlm-roberta-xl": ("XLMRobertaXLModel", encoder("XLMRobertaXL", "mstqcl")),
         "roformer": ("RoFormerModel", roformer),
+        "funnel": ("FunnelModel", funnel),
+        "tapas": ("TapasModel", tapas),
+        "markuplm": ("MarkupLMModel", encoder("MarkupLM", "stq", more=ways)),
+        "roc_bert": ("RoCBertModel", encoder("RoCBert", "mstqcpl", "concat_input", "enable_pronunciation", "enable_shape", more=sounds)),
         "data2vec-text": ("Data2VecTextModel", encoder("Data2VecText", "mstqcl")),
         "longformer": ("LongformerModel", encoder("Longformer", "mstqc")),
         "big_bird": ("BigBirdModel", encoder("BigBird", "mstcpl", "use_bias")),

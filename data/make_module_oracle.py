@@ -21,6 +21,8 @@ import torch
 import transformers
 from transformers.core_model_loading import revert_weight_conversion
 
+import scan_models
+
 OUT = pathlib.Path(__file__).parent / "fixtures" / "modules"
 # The class to ask, where a config's model_type names none that transformers has.
 SAME_CODE = {"kimi_k2": "deepseek_v3"}
@@ -42,6 +44,8 @@ OTHERS_CLASSES = {"HF_ColBERT": HF_ColBERT}
 
 def build(document):
     architecture = document["architectures"][0]
+    if architecture in scan_models.BUILDERS:
+        return scan_models.BUILDERS[architecture](document)
     model_type = document.get("model_type") or WITHOUT_MODEL_TYPE[architecture]
     left_out = ("model_type", "quantization_config", "auto_map")
     values = {key: value for key, value in document.items() if key not in left_out}
@@ -61,6 +65,8 @@ def checkpoint_tensors(model):
 
 # Where save_pretrained() would write other names than the published checkpoints have.
 def as_published(model, state):
+    if not isinstance(model, transformers.PreTrainedModel):  # mamba_ssm's
+        return state
     kind = model.config.model_type
     if kind in ("qwen3_5_moe", "qwen3_5_moe_text", "qwen3_vl_moe"):  # stacked, as the library holds them
         if kind == "qwen3_vl_moe":  # ... but [experts, in, out]
@@ -114,6 +120,11 @@ def as_published(model, state):
     if kind == "esm":  # published under today's names of norms; angles are no weights
         state = {name: t for name, t in state.items() if not name.endswith("inv_freq")}
         return {name.replace(".gamma", ".weight").replace(".beta", ".bias"): t for name, t in state.items()}
+    if kind == "diffusion_gemma":  # both passes have the same matrices, which are saved as those of the second
+        own = ("encoder.vision_tower.", "encoder.embed_vision.", "layer_scalar")
+        return {name if any(part in name for part in own) else name.replace("encoder.language_model.", "decoder."): t for name, t in state.items()}
+    if kind == "timesfm":  # sines
+        return {name: t for name, t in state.items() if not name.endswith("inv_timescales")}
     if kind == "mra":  # whole numbers, no weights
         return {name: t for name, t in state.items() if not name.endswith("position_ids")}
     if kind == "roformer":  # sines

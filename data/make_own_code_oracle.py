@@ -9,7 +9,7 @@ IEIT-Yuan/Yuan2.0-M32), moondream (vikhyat/moondream), Bagel
 (ByteDance-Seed/Bagel), minimind (jingyaogong/minimind), FireRedASR (FireRedTeam/FireRedASR), Yuan (examples/yuan of
 IEIT-Yuan/Yuan-2.0), OLMo (allenai/OLMo), and the files beside the weights of Florence-2 (microsoft/Florence-2-large), Hymba
 (nvidia/Hymba-1.5B-Base) and AndesVL (OPPOer/AndesVL-0_6B-Instruct). The models are built on the meta device; what the code imports and a constructor does not need
-is put aside. The files are those that make_module_oracle.py writes, buffers left out.
+is put aside. What flash-linear-attention and mamba_ssm have is asked through scan_models.py. The files are those that make_module_oracle.py writes, buffers left out.
 """
 import enum
 import importlib
@@ -24,6 +24,7 @@ import torch
 import transformers
 from transformers import GenerationMixin, LlamaConfig, LlamaForCausalLM, PreTrainedModel, Qwen2ForCausalLM  # noqa: F401, before what is put aside
 
+import scan_models
 from module_rows import write_rows
 
 
@@ -373,6 +374,7 @@ def olmo(code, document):
 
 BUILDERS = {"OLMoForCausalLM": olmo, "AndesVLForConditionalGeneration": andes, "MiniMindForCausalLM": minimind, "YuanForCausalLM": yuan, "FireRedASR2ForConditionalGeneration": fire_red,
             "BagelForConditionalGeneration": bagel, "HymbaForCausalLM": hymba, "MultiModalityCausalLM": deepseek, "MiniMindLM": minimind_lm, "Florence2ForConditionalGeneration": florence2, "HfMoondream": moondream}
+BUILDERS.update({name: lambda code, document, build=build: build(document) for name, build in scan_models.BUILDERS.items()})
 
 
 def checkpoint_tensors(model):
@@ -382,7 +384,7 @@ def checkpoint_tensors(model):
 
 def one(code, path):
     document = json.loads(path.read_text())
-    tensors = checkpoint_tensors(BUILDERS[document["architectures"][0]](code, document))
+    tensors = checkpoint_tensors(BUILDERS[document.get("architectures", ["MambaLMHeadModel"])[0]](code, document))
     write_rows(path.stem, {name: tensor.shape for name, tensor in tensors.items()})
 
 

@@ -157,7 +157,19 @@ def make_more(draw, decoder, flags):
         thinker = {"text_config": reads, "audio_config": hears, "vision_config": sees}
         return flags({"thinker_config": thinker, "talker_config": speaks}, "enable_audio_output")
 
+    def series(stem, *options):
+        """TimesFM, alone and with what tells the numbers that follow."""
+        heads = draw.choice([1, 2, 4])
+        config = {"patch_length": draw.randint(2, 9), "horizon_length": draw.randint(2, 9), "num_hidden_layers": draw.randint(1, 4)}
+        config.update(hidden_size=2 * draw.randint(3, 20), intermediate_size=draw.randint(3, 40), head_dim=2 * draw.randint(1, 5))
+        config.update(num_attention_heads=heads, num_key_value_heads=draw.choice([n for n in (1, 2, 4) if heads % n == 0]))
+        if chance():
+            config["quantiles"] = [number / 10 for number in range(1, draw.randint(2, 9))]
+        return flags({**config, "architectures": [stem + draw.choice(["Model", "ModelForPrediction"])]}, *options)
+
     return {
+        "timesfm": ("TimesFmModel", lambda: {**series("TimesFm", "use_positional_embedding"), "freq_size": draw.randint(1, 5)}),
+        "timesfm2_5": ("TimesFm2_5Model", lambda: {**series("TimesFm2_5", "attention_bias", "use_bias"), "output_quantile_len": draw.randint(2, 9)}),
         "qwen2_5_omni": ("Qwen2_5OmniForConditionalGeneration", omni_talker),
         "emu3": ("Emu3ForConditionalGeneration", emu3),
         "fast_vlm": ("FastVlmForConditionalGeneration", fast_vlm),

@@ -39,6 +39,19 @@ def make_wholes(draw, decoder, experts, kinds, flags):
                 language["num_kv_shared_layers"] = layers - 2
         return flags(language, "attention_bias", "use_double_wide_mlp"), tied
 
+    def diffusion_gemma():
+        language = experts(kinds(decoder()), active="top_k_experts")
+        tied = language.pop("tie_word_embeddings")
+        language.update(model_type="diffusion_gemma_text", global_head_dim=2 * draw.randint(2, 6))
+        if chance():
+            language["num_global_key_value_heads"] = language["num_key_value_heads"]
+        if "layer_types" in language:
+            language["layer_types"][-1] = "full_attention"
+        heads = draw.choice([1, 2, 3])
+        vision = {"model_type": "gemma4_vision", "hidden_size": 4 * draw.randint(2, 9), "intermediate_size": draw.randint(5, 40), "num_hidden_layers": draw.randint(1, 3)}
+        vision.update(num_attention_heads=heads, num_key_value_heads=heads, head_dim=4 * draw.randint(1, 3), patch_size=draw.randint(2, 5), position_embedding_size=draw.randint(5, 20))
+        return {"text_config": flags(language, "attention_bias"), "vision_config": flags(vision, "standardize"), "tie_word_embeddings": tied}
+
     def gemma4_unified():
         language, tied = gemma4_unified_text()
         config = {"text_config": language, "tie_word_embeddings": tied, "vision_config": None, "audio_config": None}
@@ -199,6 +212,7 @@ def make_wholes(draw, decoder, experts, kinds, flags):
     return {
         "cosmos3_omni": ("Cosmos3OmniForConditionalGeneration", cosmos3_omni),
         "cosmos3_edge": ("Cosmos3EdgeForConditionalGeneration", cosmos3_edge),
+        "diffusion_gemma": ("DiffusionGemmaForBlockDiffusion", diffusion_gemma),
         "molmo2": ("Molmo2ForConditionalGeneration", molmo2),
         "gemma4_unified": ("Gemma4UnifiedForConditionalGeneration", gemma4_unified),
         "gemma4_unified_text": ("Gemma4UnifiedForCausalLM", lambda: (lambda c, t: {**c, "tie_word_embeddings": t})(*gemma4_unified_text())),

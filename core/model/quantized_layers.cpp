@@ -152,6 +152,13 @@ std::string LayerEvents::taken() {
   return runs += '}';
 }
 
+// Mamba's authors name neither a class nor a type: mamba_ssm, which reads their configs, has one class.
+bool is_of_mamba_ssm(const ParsedJson& document) {
+  const auto has = [&](const char* key) { return document.contains(key); };
+  return document.is_object() && has("ssm_cfg") && has("d_model") && has("n_layer") &&
+         !has("architectures") && !has("model_type");
+}
+
 }  // namespace
 
 ParsedJson read_config_json(const std::filesystem::path& path) {
@@ -159,6 +166,7 @@ ParsedJson read_config_json(const std::filesystem::path& path) {
   ParsedJson document = parse_json_apart("quantized_layers", layers,
                                          FileText(path, kPythonJson.max_bytes).view(), path, kPythonJson);
   if (auto mistral = config_of_mistral_params(document)) return std::move(*mistral);
+  if (is_of_mamba_ssm(document)) document["architectures"] = ParsedJson::array({"MambaLMHeadModel"});
   return document;
 }
 

@@ -13,7 +13,7 @@ namespace assay {
 
 // The document of a config.json or hf_quant_config.json, with quantized_layers as the text of an object that says the same
 // of fewer names (numbered_names.h): they have an entry for each expert's matrix, 22,000 in 3 MB for MiniMax-M3. Read as Python does (kPythonJson). A params.json of Mistral's as the
-// config.json that it stands for.
+// config.json that it stands for; a config of mamba_ssm's, which names no class, with the name of that one.
 ParsedJson read_config_json(const std::filesystem::path& path);
 
 // {"model.layers.0.mlp.up_proj": {"quant_algo": "NVFP4", "group_size": 16}, …}: a group for each algorithm and

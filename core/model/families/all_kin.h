@@ -15,5 +15,10 @@ extern const Family kMobilebert, kSqueezebert, kCanine, kFnet, kXlnet, kXlm, kFl
 extern const Family kGemma4Dspark, kK3Dspark;
 // odd_decoders.cpp
 extern const Family kGrok1Model, kRugpt3xl, kHfOlmo, kCpmant;
+// flash_linear.cpp, flash_linear_rwkv6.cpp, state_spaces.cpp
+extern const Family kGla, kRetnet, kGsa, kHgrn, kHgrn2, kDeltaNet, kGatedDeltaNet, kDeltaProduct,
+    kFlaTransformer, kFlaRwkv6, kStateSpaces;
+// encoders_beside.cpp, time_series.cpp, diffusion_gemma.cpp, funnel.cpp
+extern const Family kTapas, kMarkuplm, kRocBert, kTimesfm, kTimesfm25, kDiffusionGemma, kFunnel;
 
 }  // namespace assay::families

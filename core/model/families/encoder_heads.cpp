@@ -137,6 +137,7 @@ void add_encoder_head(ConfigReader& config, ModuleTree& tree, EncoderUse use, co
                              head_matrix(heads.discriminator + ".dense_prediction", at.hidden, 1)});
       }
       add_guessing(tree, heads.guessing, at);
+      if (heads.order.empty()) return;
       return order(heads.order_has_labels ? label_count(config) : Quantity(2));
   }
 }

@@ -44,7 +44,7 @@ struct EncoderHeads {
   std::string beside = {};
   std::string choices_beside = {};  // likewise for choices; "": the pooler, or `beside`
   GuessingHead guessing = {};
-  std::string order = "cls.seq_relationship";  // whether one text follows the other
+  std::string order = "cls.seq_relationship";  // whether one text follows the other; "": no head tells
   bool order_has_labels = false;               // … in as many classes as labels, not two
   // What tells replaced tokens, in place of a head that guesses: two matrices (ELECTRA).
   std::string discriminator = {};

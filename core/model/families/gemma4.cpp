@@ -58,7 +58,8 @@ HeadAttention saved_by_layer(ConfigReader& config, const ParsedJson& saved, cons
   return found.value_or(l.windowed);
 }
 
-Gemma4Layers read_gemma4_layers(ConfigReader& config, const Decoder& d, bool assistant) {
+Gemma4Layers read_gemma4_layers(ConfigReader& config, const Decoder& d, const Gemma4Kin& kin) {
+  const bool assistant = kin.assistant;
   Gemma4Layers l;
   l.windowed = d.attention();
   l.windowed.qkv_bias = l.windowed.output_bias = config.flag("attention_bias", false);
@@ -67,7 +68,7 @@ Gemma4Layers read_gemma4_layers(ConfigReader& config, const Decoder& d, bool ass
   l.windowed_layers = windowed_layers(config, d.layers, [](std::uint64_t i) { return (i + 1) % 6 != 0; });
   if (!l.windowed_layers.empty() && l.windowed_layers.back() == last) l.windowed_layers.pop_back();
   l.full = l.windowed;
-  const bool keys_are_values = config.flag("attention_k_eq_v", false);
+  const bool keys_are_values = kin.diffuses || config.flag("attention_k_eq_v", false);
   const ParsedJson& keys = config.config().text();
   if (const auto saved = keys.find("per_layer_config"); saved != keys.end() && !saved->is_null()) {
     l.full = saved_by_layer(config, *saved, d, l);
@@ -218,15 +219,16 @@ void describe_gemma4_kin(ConfigReader& config, ModuleTree& tree, const Gemma4Kin
                                   .kv_heads = 4,
                                   .head_dim = 256,
                                   .tied = true});
-  const Gemma4Layers l = read_gemma4_layers(config, d, kin.assistant);
+  const Gemma4Layers l = read_gemma4_layers(config, d, kin);
   const auto per_layer = per_layer_width(config, kin);
-  const bool moe = config.flag("enable_moe_block", false);
+  const bool moe = kin.diffuses || config.flag("enable_moe_block", false);
   const Experts experts =
       moe ? read_experts(config, tree, "num_experts", 128, "top_k_experts|num_experts_per_tok", 8)
           : Experts{};
   const Quantity expert_width = moe ? config.size("moe_intermediate_size") : Quantity(1);
 
-  const std::string prefix = is_nested(config) && !kin.assistant ? "model.language_model." : "model.";
+  const std::string usual = is_nested(config) && !kin.assistant ? "model.language_model." : "model.",
+                    prefix = kin.prefix.empty() ? usual : std::string(kin.prefix);
   const auto groups = group_layers(
       prefix + "layers.{layer}", d.layers,
       [&](std::uint64_t i) {

@@ -328,7 +328,139 @@ def make_images(draw, flags, families):
 
         return drawn
 
+    def ijepa():
+        return flags(vit(), "qkv_bias")
+
+    def vivit():
+        config = flags(vit(), "qkv_bias")
+        patch, frames = config.pop("patch_size"), draw.randint(1, 3)
+        return {**config, "tubelet_size": [frames, patch, patch], "num_frames": frames * draw.randint(1, 4)}
+
+    def timesformer():
+        kind = draw.choice(["divided_space_time", "space_only", "joint_space_time"])
+        return flags({**vit(), "attention_type": kind, "num_frames": draw.randint(1, 5)}, "qkv_bias")
+
+    def vilt():
+        config = {**vit(), "vocab_size": draw.randint(50, 300), "type_vocab_size": draw.randint(1, 3), **labels()}
+        config.update(modality_type_vocab_size=draw.randint(2, 4), max_position_embeddings=draw.randint(9, 60))
+        heads = ["Model", "ForQuestionAnswering", "ForImageAndTextRetrieval", "ForImagesAndTextClassification",
+                 "ForTokenClassification"]
+        config.update(num_images=draw.randint(2, 3), architectures=["Vilt" + draw.choice(heads)])
+        return flags(config, "qkv_bias")
+
+    def vitpose():
+        seen = vit()
+        del seen["intermediate_size"]
+        patch = [draw.randint(2, 5), draw.randint(2, 5)]
+        seen.update(model_type="vitpose_backbone", patch_size=patch, image_size=[side * draw.randint(1, 4) for side in patch])
+        seen["mlp_ratio"] = draw.randint(1, 4)
+        if chance():
+            seen.update(num_experts=draw.randint(2, 4), part_features=draw.randint(1, seen["hidden_size"] - 1))
+        config = {"backbone_config": flags(seen, "qkv_bias"), **labels()}
+        return {**config, "use_simple_decoder": chance()}
+
+    def resnet():
+        stages = draw.randint(1, 4)
+        widths = [4 * draw.randint(1, 6) for _ in range(stages)]
+        config = {"embedding_size": draw.choice([widths[0], 12]), "hidden_sizes": widths, "num_channels": draw.randint(1, 4)}
+        config.update(depths=[draw.randint(1, 3) for _ in range(stages)], layer_type=draw.choice(["basic", "bottleneck"]))
+        return flags(config, "downsample_in_first_stage", "downsample_in_bottleneck")
+
+    def clipseg():
+        config = clip_like()
+        seen = config["vision_config"]
+        layers = sorted(draw.sample(range(seen["num_hidden_layers"]), draw.randint(1, seen["num_hidden_layers"])))
+        heads = draw.randint(1, 3)
+        config.update(extract_layers=layers, reduce_dim=2 * heads * draw.randint(1, 6), decoder_num_attention_heads=heads)
+        config.update(decoder_intermediate_size=draw.randint(5, 60), use_complex_transposed_convolution=chance())
+        if config["use_complex_transposed_convolution"]:
+            seen.update(patch_size=4 * draw.randint(1, 3) + draw.randint(0, 1), image_size=39)
+        return {**config, "architectures": ["CLIPSeg" + draw.choice(["Model", "ForImageSegmentation"])]}
+
+    def chinese_clip():
+        config = clip_like()
+        config["text_config"]["type_vocab_size"] = draw.randint(1, 3)
+        return config
+
+    def git():
+        config = clip_like()
+        words = {**config["text_config"], "vision_config": config["vision_config"], "tie_word_embeddings": chance()}
+        words["pad_token_id"] = 0
+        if chance():
+            words["num_image_with_embedding"] = draw.randint(1, 4)
+        return {**words, "architectures": ["Git" + draw.choice(["Model", "ForCausalLM"])]}
+
+    def dpt():
+        stages = draw.randint(2, 4)
+        config = {"neck_hidden_sizes": [draw.randint(2, 20) for _ in range(stages)], "fusion_hidden_size": draw.randint(2, 20)}
+        config["reassemble_factors"] = [draw.choice([4, 2, 1, 0.5]) for _ in range(stages)]
+        config["readout_type"] = draw.choice(["project", "ignore", "add"])
+        if chance(0.3):
+            config.update(backbone_config=depth()["backbone_config"], architectures=["DPTForDepthEstimation"])
+            seen = config["backbone_config"]
+            seen["out_indices"] = list(range(1, stages + 1))
+            seen["num_hidden_layers"] = max(stages, seen["num_hidden_layers"])
+        else:
+            depth_of = draw.randint(stages, 5)
+            config.update({**vit(), "num_hidden_layers": depth_of, "backbone_out_indices": list(range(stages))})
+            config["architectures"] = [draw.choice(["DPTForDepthEstimation", "DPTForSemanticSegmentation"])]
+        config.update(labels())
+        return flags(config, "qkv_bias", "use_batch_norm_in_fusion_residual", "use_bias_in_fusion_residual", "add_projection",
+                     "use_auxiliary_head")
+
+    def hifi_gan(config):
+        stages, kernels = draw.randint(1, 4), draw.randint(1, 3)
+        config.update(upsample_rates=[2] * stages, upsample_kernel_sizes=[draw.randint(2, 9) for _ in range(stages)])
+        config.update(upsample_initial_channel=2**stages * draw.randint(1, 5))
+        config["resblock_kernel_sizes"] = [draw.choice([3, 5, 7]) for _ in range(kernels)]
+        config["resblock_dilation_sizes"] = [[1] * draw.randint(1, 3) for _ in range(kernels)]
+        return config
+
+    def vits():
+        heads = draw.randint(1, 3)
+        config = {"vocab_size": draw.randint(20, 90), "hidden_size": heads * draw.randint(2, 8), "num_attention_heads": heads}
+        for key in ("num_hidden_layers", "ffn_kernel_size", "prior_encoder_num_flows", "prior_encoder_num_wavenet_layers",
+                    "posterior_encoder_num_wavenet_layers", "depth_separable_num_layers", "duration_predictor_num_flows"):
+            config[key] = draw.randint(1, 4)
+        for key in ("ffn_dim", "spectrogram_bins", "duration_predictor_flow_bins", "duration_predictor_filter_channels"):
+            config[key] = draw.randint(3, 40)
+        config.update(window_size=draw.randint(0, 5), flow_size=2 * draw.randint(1, 9), wavenet_kernel_size=draw.choice([3, 5, 7]))
+        config.update(duration_predictor_kernel_size=draw.choice([3, 5]), depth_separable_channels=2 * draw.randint(1, 2))
+        if chance():
+            config.update(num_speakers=draw.randint(1, 5), speaker_embedding_size=draw.randint(2, 20))
+        return flags(hifi_gan(config), "use_bias", "use_stochastic_duration_prediction")
+
+    def with_vision(model_type, deep):
+        def drawn():
+            heads = draw.randint(1, 4)
+            seen = {"depth": draw.randint(1, 4), "hidden_size": 4 * heads * draw.randint(1, 3), "num_heads": heads}
+            seen.update(intermediate_size=draw.randint(5, 60), in_channels=draw.randint(1, 3), patch_size=draw.randint(2, 5))
+            seen.update(spatial_merge_size=draw.randint(1, 3), temporal_patch_size=draw.randint(1, 3))
+            seen.update(out_hidden_size=draw.randint(5, 40), num_position_embeddings=draw.randint(2, 6) ** 2)
+            if deep:
+                seen["deepstack_visual_indexes"] = draw.sample(range(seen["depth"]), draw.randint(0, seen["depth"]))
+            read = {**families[model_type + "_text"][1](), "model_type": model_type + "_text"}
+            return {"text_config": read, "vision_config": seen, "tie_word_embeddings": chance()}
+
+        return drawn
+
     return {
+        "ijepa": ("IJepaModel", of_class("IJepa", ["ForImageClassification"], ijepa)),
+        "vit_msn": ("ViTMSNModel", of_class("ViTMSN", ["ForImageClassification"], ijepa)),
+        "vivit": ("VivitModel", of_class("Vivit", ["ForVideoClassification"], vivit)),
+        "timesformer": ("TimesformerModel", of_class("Timesformer", ["ForVideoClassification"], timesformer)),
+        "vilt": ("ViltModel", vilt),
+        "vitpose": ("VitPoseForPoseEstimation", vitpose),
+        "resnet": ("ResNetModel", of_class("ResNet", ["ForImageClassification", "Backbone"], resnet)),
+        "clipseg": ("CLIPSegModel", clipseg),
+        "chinese_clip": ("ChineseCLIPModel", chinese_clip),
+        "git": ("GitForCausalLM", git),
+        "metaclip_2": ("MetaClip2Model", of_class("MetaClip2", ["ForImageClassification"], clip_like)),
+        "dpt": ("DPTForDepthEstimation", dpt),
+        "vits": ("VitsModel", vits),
+        "speecht5_hifigan": ("SpeechT5HifiGan", lambda: hifi_gan({"model_in_dim": draw.randint(4, 40)})),
+        "cohere_compass": ("CohereCompassForConditionalGeneration", with_vision("cohere_compass", True)),
+        "qwen4_exp": ("Qwen4ExpForConditionalGeneration", with_vision("qwen4_exp", False)),
         "captioner": ("VisionEncoderDecoderModel", captioner),
         "owlvit": ("OwlViTModel", owl("OwlViT")),
         "owlv2": ("Owlv2Model", owl("Owlv2")),

@@ -78,7 +78,7 @@ def as_published(model, state):
         return {name: t for name, t in state.items() if not name.endswith(decays)}
     if kind in ("gemma4_assistant", "gemma4_unified_assistant"):  # whole numbers, no weights
         return {name: t for name, t in state.items() if not name.endswith("token_ordering")}
-    if kind == "qwen4_exp_text":  # whole numbers, no weights
+    if kind in ("qwen4_exp", "qwen4_exp_text"):  # whole numbers, no weights
         tables = ("layer_multipliers", "ngram_heads_offsets", "ngram_heads_vocab_sizes")
         return {name: t for name, t in state.items() if not name.endswith(tables)}
     if kind == "phi4_multimodal":  # how its spectra are normed: no weights
@@ -107,6 +107,16 @@ def as_published(model, state):
         if "model.decoder.embed_tokens.weight" not in state:
             state["model.decoder.embed_tokens.weight"] = state.pop("model.encoder.embed_tokens.weight")
         return state
+    if kind in ("resnet", "vitpose", "dpt"):  # what batch norms have seen
+        left_out = ("running_mean", "running_var", "num_batches_tracked")
+        return {name: t for name, t in state.items() if not name.endswith(left_out)}
+    if kind == "vit_msn" and "vit.layernorm.weight" in state:  # its reversal loses the prefix of layers
+        return {("vit." if name.startswith("encoder.") else "") + name: t for name, t in state.items()}
+    if kind == "speecht5_hifigan":  # means and deviations of spectra
+        return {name: t for name, t in state.items() if name not in ("mean", "scale")}
+    if kind == "vits":  # weights in two parts, as releases name them
+        part = ".parametrizations.weight.original"
+        return {name.replace(part + "0", ".weight_g").replace(part + "1", ".weight_v"): t for name, t in state.items()}
     if kind in ("segformer", "speecht5", "clap", "seamless_m4t"):  # what batch norms have seen; whole numbers
         left_out = ("running_mean", "running_var", "num_batches_tracked", "_ids", "relative_position_index", "inv_freq")
         state = {name: t for name, t in state.items() if not name.endswith(left_out)}

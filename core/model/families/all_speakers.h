@@ -9,6 +9,8 @@ namespace assay::families {
 extern const Family kMimi;
 // speakers.cpp
 extern const Family kCsm, kDia, kKyutaiStt, kMoshi, kHiggs;
+// vits.cpp
+extern const Family kVits, kSpeecht5HifiGan;
 // transducers.cpp
 extern const Family kParakeetCtc, kParakeetRnnt, kParakeetTdt;
 

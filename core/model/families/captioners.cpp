@@ -1,9 +1,12 @@
 // Models that see and write by a decoder of their own: BLIP, whose BERT attends to what it sees, and answers questions with a
 // second one; TrOCR, which reads lines of text with BART's decoder, Donut, which reads pages with mBART's, and captioners with
-// GPT-2. Encoders are told as towers; what a decoder sees of one caches nothing that grows. Source: transformers 5.24.
+// GPT-2; GIT, whose BERT reads what a CLIP saw as if it were words. Encoders are told as towers; what a decoder sees of one
+// caches nothing that grows. Source: transformers 5.24 (GIT: 5.23).
 #include "core/model/families/all_encoders.h"
+#include "core/model/families/all_watchers.h"
 #include "core/model/families/encoder_decoders.h"
 #include "core/model/families/encoder_kin.h"
+#include "core/model/families/encoder_towers.h"
 #include "core/model/families/image_encoders.h"
 #include "core/model/families/image_parts.h"
 #include "core/model/families/sighted_parts.h"
@@ -220,6 +223,42 @@ void describe_page_reader(ConfigReader& config, ModuleTree& tree) {
   describe_bart_reader(config, tree, *decoder, {kind == "mbart"});
 }
 
+// What GIT sees: a CLIP, a matrix with a norm, and where several pictures follow each other a vector for each.
+void add_git_images(ConfigReader& config, ModuleTree& tree, const Decoder& d, const std::string& prefix) {
+  TowerConfig vision(config, tree, "vision_config");
+  config.require(static_cast<bool>(vision), "vision_config is missing");
+  add_tower(tree, clip_tower(*vision, prefix + "image_encoder.vision_model", {.patch = 16}));
+  Module projector{"", "projector", {}, {}, {}};
+  Tower into(projector, Part::projector);
+  const Quantity seen = vision->size("hidden_size", 768);
+  into.matrix(prefix + "visual_projection.visual_projection.0", seen, d.hidden, true)
+      .norm(prefix + "visual_projection.visual_projection.1", d.hidden, true);
+  const std::uint64_t pictures = config.optional_number("num_image_with_embedding").value_or(0);
+  config.require(pictures <= 10'000, "num_image_with_embedding is no number of pictures");
+  for (std::uint64_t i = 0; i < pictures; ++i)
+    into.tensor(prefix + "img_temporal_embedding." + std::to_string(i), {1, 1, seen});
+  add_tower(tree, std::move(projector));
+}
+
+void describe_git(ConfigReader& config, ModuleTree& tree) {
+  const bool alone = config.config().architecture() == "GitModel";
+  const std::string prefix = alone ? "" : "git.";
+  EncoderKin kin{.positions = 1024, .types = 0};
+  kin.sizes = {.vocabulary = 30522, .hidden = 768, .intermediate = 3072, .layers = 6, .heads = 12};
+  const Decoder d = read_encoder(config, tree, kin);
+  add_encoder_tables(config, tree, d, kin, prefix);
+  tree.modules.push_back(encoder_layer(d, kin, prefix));
+  HeadAttention attend = d.attention();
+  tree.attention.push_back(geometry(attend, all_layers(d.layers)));
+  add_git_images(config, tree, d, prefix);
+  if (alone)
+    tree.aliases = {{"", "git."}};
+  else
+    tree.modules.push_back(output_head("output", d.vocabulary, d.hidden, d.tied,
+                                       prefix + "embeddings.word_embeddings.weight", true));
+}
+
+constexpr std::string_view kGitArchitectures[] = {"GitModel", "GitForCausalLM"}, kGitTypes[] = {"git"};
 constexpr std::string_view kBlipArchitectures[] = {"BlipForConditionalGeneration",
                                                    "BlipForQuestionAnswering"},
                            kBlipTypes[] = {"blip"}, kTrocrArchitectures[] = {"VisionEncoderDecoderModel"},
@@ -228,6 +267,7 @@ constexpr std::string_view kBlipArchitectures[] = {"BlipForConditionalGeneration
 }  // namespace
 
 const Family kBlip = {"blip", "BLIP", kBlipArchitectures, kBlipTypes, {}, describe_blip};
+const Family kGit = {"git", "GIT", kGitArchitectures, kGitTypes, {}, describe_git};
 const Family kTrocr = {"trocr", "TrOCR, Donut", kTrocrArchitectures, kTrocrTypes, {}, describe_page_reader};
 
 }  // namespace assay::families

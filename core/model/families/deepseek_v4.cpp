@@ -131,18 +131,39 @@ Module attention_of(const V4Sizes& s, std::uint64_t ratio) {
   return module;
 }
 
-Module experts_of(const V4Sizes& s, bool hashed) {
+// Flash-Vision-Exp says with keys of its own how it sees.
+bool sees(const ConfigReader& config) {
+  return config.optional_real("vision_n_layers", 0, 1e6).value_or(0) > 0;
+}
+
+void add_vision(ConfigReader& config, ModuleTree& tree) {
+  if (!sees(config)) return;
+  add_v4_vision(tree, {.width = config.size("vision_dim"),
+                       .wide = config.size("vision_inter_dim"),
+                       .patch = config.size("vision_patch_size"),
+                       .joined = config.size("vision_downsample_ratio"),
+                       .depth = read_layers(config, "vision_n_layers", 32),
+                       .marks = {"image_start", "image_end", "image_newline", "image_pad"}});
+}
+
+// Where an image is, layers that otherwise look experts up choose by a bias, too.
+Module experts_of(const V4Sizes& s, bool hashed, bool seeing) {
   Mixture m = s.mixture;
   if (hashed) m.correction.clear();
   Module module = mixture(m);
   // Whole numbers, no weights: checkpoints hold them.
   if (hashed) add_buffer(module.children[0], "gate.tid2eid", {s.d.vocabulary.value(), m.experts.active});
+  if (seeing) add_v4_image_bias(module, m.experts.count);
   return module;
 }
 
-void fill_layer(Module& layer, const V4Sizes& s, std::uint64_t ratio, bool hashed) {
+struct LayerKind {
+  std::uint64_t ratio = 0;
+  bool hashed = false, sees = false;
+};
+void fill_layer(Module& layer, const V4Sizes& s, const LayerKind& kind) {
   add_v4_frame(layer, s);
-  layer.children = {attention_of(s, ratio), experts_of(s, hashed)};
+  layer.children = {attention_of(s, kind.ratio), experts_of(s, kind.hashed, kind.sees)};
 }
 
 // 0: the window alone; 4, with an indexer that picks entries; 128. The list goes on with the MTP layers.
@@ -168,14 +189,14 @@ std::vector<std::uint64_t> read_ratios(ConfigReader& config, const Decoder& d, s
 }
 
 void add_prediction(ModuleTree& tree, const V4Sizes& s, const std::vector<std::uint64_t>& ratios,
-                    std::uint64_t window) {
+                    std::uint64_t window, bool seeing) {
   const std::uint64_t first = s.d.layers.value();
   const auto ratio_of = [&](std::uint64_t j) { return ratios[first + j]; };
   auto groups = group_layers(
       "mtp.{layer}", Quantity(ratios.size() - first),
       [&](std::uint64_t j) { return fmt::format("multi-token prediction, ratio {}", ratio_of(j)); },
       [&](Module& layer, std::uint64_t j) {
-        fill_layer(layer, s, ratio_of(j), false);
+        fill_layer(layer, s, {.ratio = ratio_of(j), .sees = seeing});
         Module own{"", "projections and norms", {}, {}, {}};
         for (const char* name : {"e_proj", "h_proj"})
           add_linear(own, {.name = name,
@@ -222,6 +243,7 @@ void describe_v4(ConfigReader& config, ModuleTree& tree) {
     config.require(ratio <= 65536,
                    fmt::format("compress_ratios holds {}: no layer compresses so much", ratio));
   const auto is_hashed = hashed_layers(config, s.d.layers);
+  const bool seeing = sees(config);
   const std::uint64_t window = config.size("sliding_window", 128).value();
   const auto groups = group_layers(
       "layers.{layer}", s.d.layers,
@@ -229,7 +251,9 @@ void describe_v4(ConfigReader& config, ModuleTree& tree) {
         return fmt::format("{}layers, {}", is_hashed(i) ? "hash-routed " : "",
                            ratios[i] == 0 ? "window alone" : fmt::format("one entry for {}", ratios[i]));
       },
-      [&](Module& layer, std::uint64_t i) { fill_layer(layer, s, ratios[i], is_hashed(i)); });
+      [&](Module& layer, std::uint64_t i) {
+        fill_layer(layer, s, {ratios[i], is_hashed(i), seeing});
+      });
   add_frame(tree, s.d, groups, {.embedding = "embed", .final_norm = "norm", .head = "head"});
   Module streams{"", "mix of the streams", {}, {}, {}};
   add_v4_streams(streams, "hc_head", s.streams, 1, s);
@@ -241,14 +265,15 @@ void describe_v4(ConfigReader& config, ModuleTree& tree) {
   for (const std::uint64_t ratio : kinds)
     tree.attention.push_back(v4_cache(
         s, ratio, layers_where(s.d.layers, [&](std::uint64_t i) { return ratios[i] == ratio; }), window));
-  add_prediction(tree, s, ratios, window);
+  add_prediction(tree, s, ratios, window, seeing);
   if (drafts(config))
     add_drafting(config, tree, s,
                  {.count = drafting_layers(config, s.d),
-                  .experts = experts_of(s, false),
+                  .experts = experts_of(s, false, seeing),
                   .mixes_streams = true,
                   .looked_up = "markov_w1",
                   .predicted = "markov_w2"});
+  add_vision(config, tree);
 }
 
 // One rope for layers with the window alone, one for those that compress: YaRN, whose cos and sin DeepSeek's code does not
@@ -291,7 +316,8 @@ Hyperparameters read_v4(ConfigReader& config, const ModuleTree& tree) {
   return h;
 }
 
-constexpr std::string_view kV4Architectures[] = {"DeepseekV4ForCausalLM", "DeepseekRefForCausalLM"};
+constexpr std::string_view kV4Architectures[] = {"DeepseekV4ForCausalLM", "DeepseekRefForCausalLM",
+                                                 "DeepseekV4ForConditionalGeneration"};
 constexpr std::string_view kV4Types[] = {"deepseek_v4", "deepseek_ref"};
 
 }  // namespace

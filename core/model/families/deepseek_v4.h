@@ -34,6 +34,16 @@ void add_v4_frame(Module& layer, const V4Sizes& s);
 AttentionGeometry v4_cache(const V4Sizes& s, std::uint64_t ratio, std::vector<std::uint64_t> where,
                            std::uint64_t window);
 
+// deepseek_vision.cpp: the bias by which a mixture's experts are chosen where an image is, and what sees.
+void add_v4_image_bias(Module& mixture, const Quantity& experts);
+struct V4Vision {
+  Quantity width, wide, patch;
+  Quantity joined;  // so many patches on a side become one token
+  Quantity depth;
+  std::vector<std::string> marks;  // vectors in place of tokens around an image
+};
+void add_v4_vision(ModuleTree& tree, const V4Vision& of);
+
 // deepseek_dspark.cpp: layers that draft tokens instead of predicting them one by one; whether the config has them.
 struct Drafting {
   std::uint64_t count = 0;

@@ -8,9 +8,7 @@
 
 #include "core/model/families/all_hub.h"
 #include "core/model/families/deepseek_v4.h"
-#include "core/model/families/sighted_parts.h"
 #include "core/model/families/towers.h"
-#include "core/model/tower_blocks.h"
 
 namespace assay::families {
 namespace {
@@ -126,10 +124,7 @@ Module experts_of_v41(const V41& k, const Experts& experts) {
   Mixture m = k.sizes.mixture;
   m.experts = experts;
   Module module = mixture(m);
-  if (!k.sees) return module;
-  module.children[0].tensors.push_back(
-      parameter("gate.bias_vl", {experts.count}, Role::router_correction, Part::router));
-  module.children[0].tensors.back().bias = true;
+  if (k.sees) add_v4_image_bias(module, experts.count);
   return module;
 }
 
@@ -163,34 +158,15 @@ Module drafting_experts(ConfigReader& config, const V41& k) {
   return experts_of_v41(k, {routed, visited.value()});
 }
 
-// A ViT without a table of places, gates and ups in one matrix; downsample_ratio × downsample_ratio patches joined.
 void add_v41_vision(ConfigReader& config, ModuleTree& tree) {
   TowerConfig vision(config, tree, "vision_config");
   if (!vision) return;
-  const Quantity width = vision->size("hidden_size", 1024), wide = vision->size("intermediate_size", 2816);
-  const Quantity patch = vision->size("patch_size", 14), joined = vision->size("downsample_ratio", 3);
-  const Quantity out("hidden_size", tree.hidden_size);
-  Module tower{"vision", "vision tower", {}, {}, {}};
-  Tower(tower, Part::vision)
-      .matrix("patch_embed.proj", Quantity(3) * patch * patch, width, true)
-      .norm("norm", width, false);
-  Module blocks =
-      layers("blocks.{layer}", "blocks", all_layers(read_layers(*vision, "num_hidden_layers", 32)));
-  Tower(blocks, Part::vision)
-      .norm("norm1", width, false)
-      .norm("norm2", width, false)
-      .matrix("attn.wqkv", width, Quantity(3) * width, true)
-      .matrix("attn.wo", width, width, true)
-      .matrix("mlp.w1", width, Quantity(2) * wide, false)
-      .matrix("mlp.w2", wide, width, false);
-  tower.children = {std::move(blocks)};
-  add_tower(tree, std::move(tower));
-  Module aligner{"aligner", "projector", {}, {}, {}};
-  Tower(aligner, Part::projector)
-      .matrix("w1", joined * joined * width, out, true)
-      .matrix("w2", out, out, true);
-  add_tower(tree, std::move(aligner));
-  for (const char* mark : {"image_start", "image_end", "image_newline"}) add_bare(tree, mark, {out});
+  add_v4_vision(tree, {.width = vision->size("hidden_size", 1024),
+                       .wide = vision->size("intermediate_size", 2816),
+                       .patch = vision->size("patch_size", 14),
+                       .joined = vision->size("downsample_ratio", 3),
+                       .depth = read_layers(*vision, "num_hidden_layers", 32),
+                       .marks = {"image_start", "image_end", "image_newline"}});
 }
 
 void describe_v41(ConfigReader& config, ModuleTree& tree) {

@@ -18,6 +18,7 @@
 #include "core/model/families/all_mixtures.h"
 #include "core/model/families/all_more.h"
 #include "core/model/families/all_speakers.h"
+#include "core/model/families/all_watchers.h"
 #include "core/model/families/gguf.h"
 #include "core/model/families/sighted.h"
 #include "core/system/error.h"
@@ -388,6 +389,19 @@ constexpr const Family* kFamilies[] = {
     &kOwl2,
     &kClap,
     &kDepthAnything,
+    &kDpt,
+    &kViLt,
+    &kVitMsn,
+    &kIJepa,
+    &kVivit,
+    &kTimesformer,
+    &kVitpose,
+    &kResnet,
+    &kChineseClip,
+    &kClipSeg,
+    &kGit,
+    &kVits,
+    &kSpeecht5HifiGan,
     &kFsmt,
     &kProphetnet,
     &kPix2struct,

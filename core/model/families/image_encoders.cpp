@@ -20,8 +20,8 @@ Sides pixel_sides(ConfigReader& config, const std::string& key, std::uint64_t cl
   return {{key, (*sides)[0]}, {key, (*sides)[1]}};
 }
 
-Quantity seen_patches(ConfigReader& config, std::uint64_t patch_default) {
-  const Sides image = pixel_sides(config, "image_size", 224),
+Quantity seen_patches(ConfigReader& config, std::uint64_t patch_default, std::uint64_t image_default) {
+  const Sides image = pixel_sides(config, "image_size", image_default),
               patch = pixel_sides(config, "patch_size", patch_default);
   config.require(patch.height.value() <= image.height.value() && patch.width.value() <= image.width.value(),
                  "patch_size exceeds image_size");

@@ -13,8 +13,8 @@ struct Sides {
   Quantity height, width;
 };
 Sides pixel_sides(ConfigReader& config, const std::string& key, std::uint64_t class_default);
-// Of image_size, 224 where the class has it, in patches of patch_size.
-Quantity seen_patches(ConfigReader& config, std::uint64_t patch_default);
+// Of image_size in patches of patch_size.
+Quantity seen_patches(ConfigReader& config, std::uint64_t patch_default, std::uint64_t image_default = 224);
 
 // What one kind of encoder has.
 struct ImageKin {

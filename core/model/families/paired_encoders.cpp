@@ -2,7 +2,9 @@
 // encoder of words stands in front of models that draw). The encoder of words is told as the model, that of images as a tower.
 // Source: transformers 5.24; halves are named as their releases have them, below text_model and vision_model.
 #include "core/model/families/all_encoders.h"
+#include "core/model/families/all_watchers.h"
 #include "core/model/families/encoder_heads.h"
+#include "core/model/families/encoder_kin.h"
 #include "core/model/families/encoder_towers.h"
 #include "core/model/families/llama_kin.h"
 #include "core/model/families/sighted_parts.h"
@@ -161,6 +163,83 @@ void describe_owl2(ConfigReader& config, ModuleTree& tree) {
   describe_owl_of(config, tree, {"owlv2.", 16, true});
 }
 
+// CLIPSeg: a CLIP, and a narrow decoder over several layers of its images that cuts out what words name.
+Module clipseg_decoder(ConfigReader& document, ConfigReader& vision, const Quantity& common) {
+  const Quantity hidden = document.size("reduce_dim", 64), seen = vision.size("hidden_size", 768),
+                 patch = vision.size("patch_size", 32);
+  const auto taken = document.numbers("extract_layers").value_or(std::vector<std::uint64_t>{3, 6, 9});
+  document.require(!taken.empty() && taken.size() <= 1000, "extract_layers names no layers, or too many");
+  Module decoder{"decoder", "what cuts out", {}, {}, {}};
+  Tower into(decoder, Part::projector);
+  into.matrix("film_mul", common, hidden, true).matrix("film_add", common, hidden, true);
+  const auto convolve = [&](const char* name, const std::vector<Quantity>& shape, const Quantity& out) {
+    into.tensor(std::string("transposed_convolution") + name + ".weight", shape)
+        .tensor(std::string("transposed_convolution") + name + ".bias", {out});
+  };
+  if (document.flag("use_complex_transposed_convolution", false)) {
+    document.require(hidden.value() > 1 && patch.value() > 3, "reduce_dim or patch_size cannot be divided");
+    const Quantity half("reduce_dim / 2", hidden.value() / 2), quarter("patch_size / 4", patch.value() / 4);
+    convolve(".0", {hidden, hidden, 3, 3}, hidden);
+    convolve(".2", {hidden, half, quarter, quarter}, half);
+    convolve(".4", {half, 1, quarter, quarter}, 1);
+  } else {
+    convolve("", {hidden, 1, patch, patch}, 1);
+  }
+  for (std::size_t i = 0; i < taken.size(); ++i)
+    into.matrix("reduces." + std::to_string(i), seen, hidden, true);
+  EncoderBlock block{hidden, document.size("decoder_intermediate_size", 2048)};
+  block.norm1 = "layer_norm1", block.norm2 = "layer_norm2";
+  decoder.children = {
+      encoder_blocks("layers.{layer}", Quantity("extract_layers", taken.size()), block, Part::projector)};
+  return decoder;
+}
+
+// A pair below `prefix`: words, images, the common space.
+struct Pair {
+  std::string prefix;
+  Quantity common;
+};
+void add_pair_rest(ModuleTree& tree, ConfigReader& vision, const Pair& of) {
+  add_tower(tree, clip_tower(vision, of.prefix + "vision_model"));
+  Module projection{"", "into the common space", {}, {}, {}};
+  Tower(projection, Part::projector)
+      .matrix(of.prefix + "visual_projection", vision.size("hidden_size", 768), of.common, false)
+      .tensor(of.prefix + "logit_scale", {});
+  add_tower(tree, std::move(projection));
+}
+
+void describe_clipseg(ConfigReader& config, ModuleTree& tree) {
+  const bool alone = config.config().architecture().ends_with("Model");
+  const ModelConfig own = config.config().document_only();
+  ConfigReader document(own, "clipseg");
+  const Pair pair{alone ? "" : "clip.", document.size("projection_dim", 512)};
+  const Decoder d = add_words_side(config, tree, kClipWords);
+  for (Module& module : tree.modules) module.path = pair.prefix + module.path;
+  add_words_matrix(tree, pair.prefix + "text_projection", d.hidden, pair.common, false);
+  TowerConfig vision(config, tree, "vision_config");
+  config.require(static_cast<bool>(vision), "vision_config is missing");
+  add_pair_rest(tree, *vision, pair);
+  if (alone)
+    tree.aliases = {{"", "clip."}};
+  else
+    add_tower(tree, clipseg_decoder(document, *vision, pair.common));
+}
+
+// Chinese-CLIP: words are read by a BERT.
+void describe_chinese_clip(ConfigReader& config, ModuleTree& tree) {
+  const ModelConfig own = config.config().document_only();
+  ConfigReader document(own, "chinese_clip");
+  const Pair pair{"", document.size("projection_dim", 512)};
+  const EncoderKin bert;
+  const Decoder d = read_encoder(config, tree, bert);
+  add_encoder_tables(config, tree, d, bert, "text_model.");
+  tree.modules.push_back(encoder_layer(d, bert, "text_model."));
+  add_words_matrix(tree, "text_projection", d.hidden, pair.common, false);
+  TowerConfig vision(config, tree, "vision_config");
+  config.require(static_cast<bool>(vision), "vision_config is missing");
+  add_pair_rest(tree, *vision, pair);
+}
+
 // Halves.
 void describe_clip_words(ConfigReader& config, ModuleTree& tree) {
   const Decoder d = add_words_side(config, tree, kClipWords);
@@ -205,28 +284,32 @@ void describe_image_classes(ConfigReader& config, ModuleTree& tree) {
   const ModelConfig own = config.config().document_only();
   ConfigReader document(own, "classifier of images");
   tell_as_model(tree, *vision,
-                architecture.starts_with("CLIP")
+                architecture.starts_with("CLIP") || architecture.starts_with("MetaClip2")
                     ? clip_tower(*vision, "vision_model")
                     : siglip_images(*vision, architecture.starts_with("Siglip2") ? kSiglip2 : SiglipClass{}));
   add_image_classes(document, tree, vision->size("hidden_size", 768));
 }
 
-constexpr std::string_view kClipArchitectures[] = {"CLIPModel"}, kClipTypes[] = {"clip"},
-                           kSiglipArchitectures[] = {"SiglipModel"}, kSiglipTypes[] = {"siglip"},
-                           kSiglip2Architectures[] = {"Siglip2Model"}, kSiglip2Types[] = {"siglip2"},
+constexpr std::string_view kClipArchitectures[] = {"CLIPModel", "MetaClip2Model"},
+                           kClipTypes[] = {"clip", "metaclip_2"}, kSiglipArchitectures[] = {"SiglipModel"},
+                           kSiglipTypes[] = {"siglip"}, kSiglip2Architectures[] = {"Siglip2Model"},
+                           kSiglip2Types[] = {"siglip2"},
                            kOwlArchitectures[] = {"OwlViTModel", "OwlViTForObjectDetection"},
                            kOwlTypes[] = {"owlvit"},
                            kOwl2Architectures[] = {"Owlv2Model", "Owlv2ForObjectDetection"},
                            kOwl2Types[] = {"owlv2"},
+                           kClipSegArchitectures[] = {"CLIPSegModel", "CLIPSegForImageSegmentation"},
+                           kClipSegTypes[] = {"clipseg"}, kChineseClipArchitectures[] = {"ChineseCLIPModel"},
+                           kChineseClipTypes[] = {"chinese_clip"},
                            kClipWordsArchitectures[] = {"CLIPTextModel", "CLIPTextModelWithProjection"},
                            kClipWordsTypes[] = {"clip_text_model"},
                            kClipImagesArchitectures[] = {"CLIPVisionModel", "CLIPVisionModelWithProjection"},
                            kClipImagesTypes[] = {"clip_vision_model"},
                            kSiglipImagesArchitectures[] = {"SiglipVisionModel", "Siglip2VisionModel"},
                            kSiglipImagesTypes[] = {"siglip_vision_model", "siglip2_vision_model"},
-                           kImageClassesArchitectures[] = {"CLIPForImageClassification",
-                                                           "SiglipForImageClassification",
-                                                           "Siglip2ForImageClassification"};
+                           kImageClassesArchitectures[] = {
+                               "CLIPForImageClassification", "SiglipForImageClassification",
+                               "Siglip2ForImageClassification", "MetaClip2ForImageClassification"};
 
 }  // namespace
 
@@ -236,6 +319,9 @@ const Family kSiglip2Pair = {"siglip2",     "SigLIP 2", kSiglip2Architectures,
                              kSiglip2Types, {},         describe_siglip2};
 const Family kOwl = {"owlvit", "OWL-ViT", kOwlArchitectures, kOwlTypes, {}, describe_owl};
 const Family kOwl2 = {"owlv2", "OWLv2", kOwl2Architectures, kOwl2Types, {}, describe_owl2};
+const Family kClipSeg = {"clipseg", "CLIPSeg", kClipSegArchitectures, kClipSegTypes, {}, describe_clipseg};
+const Family kChineseClip = {
+    "chinese_clip", "Chinese-CLIP", kChineseClipArchitectures, kChineseClipTypes, {}, describe_chinese_clip};
 const Family kClipText = {"clip_text", "CLIP (words)",     kClipWordsArchitectures, kClipWordsTypes,
                           {},          describe_clip_words};
 const Family kClipVision = {

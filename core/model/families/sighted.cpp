@@ -275,6 +275,14 @@ void add_hyperclovax(ConfigReader& document, ModuleTree& tree) {
     tree.not_counted.push_back({"discrete_vision_model (it makes tokens of images)", std::nullopt});
 }
 
+// Qwen3-VL's encoder, with mergers deep in it; Qwen4-Exp's has none.
+void add_compass(ConfigReader& document, ModuleTree& tree) {
+  add_qwen_vision(document, tree, "model.visual", 3);
+}
+void add_qwen4(ConfigReader& document, ModuleTree& tree) {
+  add_qwen_vision(document, tree, "model.visual", 0);
+}
+
 // Qwen2.5-VL's tower, whose heads share keys and values.
 void add_exaone(ConfigReader& document, ModuleTree& tree) {
   TowerConfig vision(document, tree, "vision_config");
@@ -378,6 +386,9 @@ constexpr Names kEmu3Whole[] = {"Emu3ForConditionalGeneration"}, kEmu3WholeTypes
 constexpr Names kFastVlm[] = {"FastVlmForConditionalGeneration"}, kFastVlmTypes[] = {"fast_vlm"};
 constexpr Names kDocling[] = {"GraniteDoclingForConditionalGeneration"},
                 kDoclingTypes[] = {"granite_docling"};
+constexpr Names kCompassWhole[] = {"CohereCompassForConditionalGeneration"},
+                kCompassWholeTypes[] = {"cohere_compass"};
+constexpr Names kQwen4Whole[] = {"Qwen4ExpForConditionalGeneration"}, kQwen4WholeTypes[] = {"qwen4_exp"};
 constexpr Names kGranite4[] = {"Granite4VisionForConditionalGeneration"},
                 kGranite4Types[] = {"granite4_vision"};
 
@@ -447,6 +458,8 @@ constexpr Sighted kSighted[] = {
      add_granite_docling, "", "", text_is_docling},
     {"Granite 4 Vision", kGranite4, kGranite4Types, kModel, kDocument, add_granite4_vision, "", "",
      text_is_granite},
+    {"Cohere Compass with vision", kCompassWhole, kCompassWholeTypes, kModel, kDocument, add_compass},
+    {"Qwen4-Exp with vision", kQwen4Whole, kQwen4WholeTypes, kModel, kDocument, add_qwen4},
     {"HyperCLOVA X with vision", kHyperclovax, kHyperclovaxTypes, kModel, kDocument, add_hyperclovax},
 };
 

@@ -42,36 +42,35 @@ void convolve_samples(Tower& into, const std::string& name, const Quantity& in, 
   into.tensor(name + ".weight", {out, in, reach}).tensor(name + ".bias", {out});
 }
 
-// Each stage makes more samples of half as many channels, and mends them by blocks of several reaches.
-void add_stages(ConfigReader& config, Tower& into, const Quantity& in) {
+}  // namespace
+
+void add_hifi_gan(ConfigReader& config, Tower& into, const HifiGan& of) {
   constexpr std::uint64_t kEnds = 7;  // reach of the first and last convolution, by the class
-  const auto longer = stage_sizes(config, "upsample_rates", {5, 4, 4, 2, 2}),
-             reaches = stage_sizes(config, "upsample_kernel_sizes", {11, 8, 8, 4, 4}),
+  const auto longer = stage_sizes(config, "upsample_rates", of.longer),
+             reaches = stage_sizes(config, "upsample_kernel_sizes", of.reaches),
              blocks = stage_sizes(config, "resblock_kernel_sizes", {3, 7, 11});
   config.require(longer.size() == reaches.size(),
                  "upsample_rates and upsample_kernel_sizes are of different lengths");
   const auto depths = block_depths(config, blocks.size());
   std::uint64_t channels = config.size("upsample_initial_channel", 512).value();
   const auto width = [&] { return Quantity("channels", channels); };
-  convolve_samples(into, "hifi_gan.conv_pre", in, width(), kEnds);
+  convolve_samples(into, of.path + "conv_pre", of.in, width(), kEnds);
   for (std::size_t i = 0; i < reaches.size(); ++i) {
     config.require(channels > 1, "upsample_initial_channel cannot be halved so often");
     const Quantity before = width();
     channels /= 2;
-    const std::string number = std::to_string(i);
-    into.tensor("hifi_gan.upsampler." + number + ".weight", {before, width(), reaches[i]})
-        .tensor("hifi_gan.upsampler." + number + ".bias", {width()});
+    const std::string up = of.path + "upsampler." + std::to_string(i);
+    into.tensor(up + ".weight", {before, width(), reaches[i]}).tensor(up + ".bias", {width()});
     for (std::size_t j = 0; j < blocks.size(); ++j) {
-      const std::string path = "hifi_gan.resblocks." + std::to_string(i * blocks.size() + j);
+      const std::string path = of.path + "resblocks." + std::to_string(i * blocks.size() + j);
       for (const char* half : {".convs1.", ".convs2."})
         for (std::size_t k = 0; k < depths[j]; ++k)
           convolve_samples(into, path + half + std::to_string(k), width(), width(), blocks[j]);
     }
   }
-  convolve_samples(into, "hifi_gan.conv_post", width(), 1, kEnds);
+  into.tensor(of.path + "conv_post.weight", {1, width(), kEnds});
+  if (of.last_bias) into.tensor(of.path + "conv_post.bias", {1});
 }
-
-}  // namespace
 
 Module unit_vocoder(ConfigReader& config, std::string path) {
   const Quantity unit = config.size("unit_embed_dim", 1280), language = config.size("lang_embed_dim", 256),
@@ -82,7 +81,11 @@ Module unit_vocoder(ConfigReader& config, std::string path) {
       .tensor("speaker_embedding.weight", {config.size("vocoder_num_spkrs", 200), speaker})
       .tensor("language_embedding.weight", {config.size("vocoder_num_langs", 36), language});
   add_lengths(into, "dur_predictor", {unit, unit, config.size("variance_predictor_kernel_size", 3)});
-  add_stages(config, into, unit + language + speaker);
+  add_hifi_gan(config, into,
+               {.path = "hifi_gan.",
+                .in = unit + language + speaker,
+                .longer = {5, 4, 4, 2, 2},
+                .reaches = {11, 8, 8, 4, 4}});
   return vocoder;
 }
 

@@ -1,0 +1,13 @@
+// Families that see by themselves and came after those of all_encoders.h.
+#pragma once
+
+#include "core/model/families/families.h"
+
+namespace assay::families {
+
+// vit_kin.cpp, resnet.cpp
+extern const Family kViLt, kVitMsn, kIJepa, kVivit, kTimesformer, kVitpose, kResnet;
+// paired_encoders.cpp, depth_anything.cpp, captioners.cpp
+extern const Family kChineseClip, kClipSeg, kDpt, kGit;
+
+}  // namespace assay::families

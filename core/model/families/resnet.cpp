@@ -1,0 +1,91 @@
+// ResNet: convolutions with batch norms in stages, whose layers add to what went in; where channels or sides change, a
+// convolution carries that over. Source: transformers 5.23.
+#include "core/model/families/all_watchers.h"
+#include "core/model/families/encoder_heads.h"
+#include "core/model/families/image_parts.h"
+#include "core/model/families/norm_statistics.h"
+
+namespace assay::families {
+namespace {
+
+using namespace blocks;
+
+// A convolution without a bias, and its norm.
+void convolve(Module& module, const std::string& path, const Quantity& in, const Quantity& out,
+              std::uint64_t reach) {
+  Tower(module, Part::vision)
+      .tensor(path + "convolution.weight", {out, in, reach, reach})
+      .norm(path + "normalization", out, true);
+  add_norm_statistics(module, path + "normalization", out.value());
+}
+
+struct ConvolvedStage {
+  Quantity in, out, depth;
+  bool narrows = true;  // the layer's middle convolution has a quarter of the channels
+  bool shrinks = true;  // the stage halves the sides
+};
+
+// Layers behind the first are alike; the first has what carries over.
+void add_stage(ConfigReader& config, ModuleTree& tree, const std::string& path, const ConvolvedStage& of) {
+  constexpr std::uint64_t kNarrower = 4;  // by the class
+  const Quantity inside("hidden_sizes / 4", of.out.value() / kNarrower);
+  config.require(!of.narrows || inside.value() > 0, "hidden_sizes holds what has no quarter");
+  for (const bool first : {true, false}) {
+    if (!first && of.depth.value() == 1) return;
+    const std::uint64_t begin = first ? 0 : 1, end = first ? 1 : of.depth.value();
+    std::vector<std::uint64_t> indices;
+    for (std::uint64_t i = begin; i < end; ++i) indices.push_back(i);
+    Module layer = layers(path + ".layers.{layer}", "convolutions", std::move(indices));
+    const Quantity& in = first ? of.in : of.out;
+    if (first && (of.shrinks || of.in.value() != of.out.value()))
+      convolve(layer, "shortcut.", of.in, of.out, 1);
+    if (of.narrows) {
+      convolve(layer, "layer.0.", in, inside, 1);
+      convolve(layer, "layer.1.", inside, inside, 3);
+      convolve(layer, "layer.2.", inside, of.out, 1);
+    } else {
+      convolve(layer, "layer.0.", in, of.out, 3);
+      convolve(layer, "layer.1.", of.out, of.out, 3);
+    }
+    tree.modules.push_back(std::move(layer));
+  }
+}
+
+void describe_resnet(ConfigReader& config, ModuleTree& tree) {
+  const std::string& architecture = config.config().architecture();
+  const bool alone = architecture.ends_with("Model"), backbone = architecture.ends_with("Backbone");
+  const std::string prefix = alone || backbone ? "" : "resnet.";
+  const std::string kind = config.text("layer_type", "bottleneck");
+  config.require(kind == "bottleneck" || kind == "basic",
+                 "layer_type is " + kind + ": no such layer is known");
+  const auto widths = stage_sizes(config, "hidden_sizes", {256, 512, 1024, 2048}),
+             depths = stage_sizes(config, "depths", {3, 4, 6, 3});
+  config.require(widths.size() == depths.size(), "hidden_sizes and depths are of different lengths");
+  Quantity in = config.size("embedding_size", 64);
+  constexpr std::uint64_t kFirstReach = 7;  // by the class
+  convolve(add_image_module(tree, prefix + "embedder.embedder", "what enters"), "",
+           config.size("num_channels", 3), in, kFirstReach);
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    config.require(depths[i].value() <= 1000, "depths holds what is no number of layers");
+    add_stage(config, tree, prefix + "encoder.stages." + std::to_string(i),
+              {in, widths[i], depths[i], kind == "bottleneck",
+               i > 0 || config.flag("downsample_in_first_stage", false)});
+    in = widths[i];
+    tree.layers += depths[i].value();
+  }
+  tree.hidden_size = in.value();
+  if (alone)
+    tree.aliases = {{"", "resnet."}};
+  else if (!backbone)
+    add_image_classifier(config, tree, {"classifier.1"}, in);
+}
+
+constexpr std::string_view kResnetArchitectures[] = {"ResNetModel", "ResNetBackbone",
+                                                     "ResNetForImageClassification"},
+                           kResnetTypes[] = {"resnet"};
+
+}  // namespace
+
+const Family kResnet = {"resnet", "ResNet", kResnetArchitectures, kResnetTypes, {}, describe_resnet};
+
+}  // namespace assay::families

@@ -107,8 +107,8 @@ def as_published(model, state):
         if "model.decoder.embed_tokens.weight" not in state:
             state["model.decoder.embed_tokens.weight"] = state.pop("model.encoder.embed_tokens.weight")
         return state
-    if kind in ("resnet", "vitpose", "dpt"):  # what batch norms have seen
-        left_out = ("running_mean", "running_var", "num_batches_tracked")
+    if kind in ("resnet", "vitpose", "dpt", "rt_detr", "rt_detr_v2"):  # what batch norms have seen, and how offsets are scaled
+        left_out = ("running_mean", "running_var", "num_batches_tracked", "n_points_scale")
         return {name: t for name, t in state.items() if not name.endswith(left_out)}
     if kind == "vit_msn" and "vit.layernorm.weight" in state:  # its reversal loses the prefix of layers
         return {("vit." if name.startswith("encoder.") else "") + name: t for name, t in state.items()}

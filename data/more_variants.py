@@ -167,7 +167,28 @@ def make_more(draw, decoder, flags):
             config["quantiles"] = [number / 10 for number in range(1, draw.randint(2, 9))]
         return flags({**config, "architectures": [stem + draw.choice(["Model", "ModelForPrediction"])]}, *options)
 
+    def rt_detr(second=False):
+        stages, hidden, heads = draw.randint(1, 4), 4 * draw.randint(1, 6), draw.choice([1, 2, 4])
+        taken = sorted(draw.sample(range(stages), draw.randint(1, min(stages, 3))))
+        seen = {"model_type": "rt_detr_resnet", "embedding_size": 2 * draw.randint(2, 9), "num_channels": draw.randint(1, 3)}
+        seen.update(hidden_sizes=[4 * draw.randint(1, 6) for _ in range(stages)], layer_type=draw.choice(["basic", "bottleneck"]))
+        seen.update(depths=[draw.randint(1, 3) for _ in range(stages)], out_features=[f"stage{i + 1}" for i in taken])
+        flags(seen, "downsample_in_first_stage", "downsample_in_bottleneck")
+        levels = draw.randint(len(taken), 4)
+        config = {"backbone_config": seen, "encoder_hidden_dim": hidden, "encoder_in_channels": [5] * len(taken)}
+        config.update(encoder_attention_heads=1, num_attention_heads=1, encoder_layers=draw.randint(1, 3))
+        config.update(encode_proj_layers=draw.choice([[0], [len(taken) - 1]]), hidden_expansion=draw.choice([0.5, 1.0, 1.5]))
+        config.update(d_model=4 * heads * draw.randint(1, 4), decoder_attention_heads=heads, decoder_layers=draw.randint(1, 4))
+        config.update(decoder_in_channels=[hidden] * len(taken), num_feature_levels=levels, decoder_n_points=draw.randint(1, 4))
+        config.update(encoder_ffn_dim=draw.randint(5, 60), decoder_ffn_dim=draw.randint(5, 60), num_queries=draw.randint(5, 40))
+        config.update(num_denoising=draw.choice([0, 7]), id2label={str(i): f"thing {i}" for i in range(draw.randint(1, 9))})
+        if second:
+            config["decoder_n_levels"] = draw.randint(1, 4)
+        return flags(config, "learn_initial_query", "freeze_backbone_batch_norms")
+
     return {
+        "rt_detr": ("RTDetrForObjectDetection", rt_detr),
+        "rt_detr_v2": ("RTDetrV2ForObjectDetection", lambda: rt_detr(True)),
         "timesfm": ("TimesFmModel", lambda: {**series("TimesFm", "use_positional_embedding"), "freq_size": draw.randint(1, 5)}),
         "timesfm2_5": ("TimesFm2_5Model", lambda: {**series("TimesFm2_5", "attention_bias", "use_bias"), "output_quantile_len": draw.randint(2, 9)}),
         "qwen2_5_omni": ("Qwen2_5OmniForConditionalGeneration", omni_talker),

@@ -58,9 +58,9 @@ TEST_P(DerivedTrees, HoldWhatTheDescriptionHolds) {
   constexpr std::string_view kTowers[] = {"ast",      "clip_vision", "siglip_vision",  "videomae",
                                           "speecht5", "unispeech",   "data2vec_audio", "dia",
                                           "yolos",    "vit_msn"},
-                             kStages[] = {
-                                 "swin", "donut_swin",   "convnext", "convnextv2", "segformer",
-                                 "mimi", "parakeet_ctc", "resnet",   "vits",       "speecht5_hifigan"};
+                             kStages[] = {"swin", "donut_swin",       "convnext", "convnextv2", "segformer",
+                                          "mimi", "parakeet_ctc",     "resnet",   "rt_detr",    "rt_detr_v2",
+                                          "vits", "speecht5_hifigan", "funnel"};
   const auto among = [&](std::span<const std::string_view> families) {
     return std::find(families.begin(), families.end(), described.family) != families.end();
   };

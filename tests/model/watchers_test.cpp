@@ -99,9 +99,9 @@ void damage_each(const ParsedJson& whole, const ParsedJson::json_pointer& at, co
 }
 
 TEST(Watchers, DamagedConfigsAreRefusedOrTold) {
-  for (const char* name :
-       {"ijepa", "vit_msn", "vivit", "timesformer", "vilt", "vitpose", "resnet", "clipseg", "chinese_clip",
-        "dpt", "git", "metaclip_2", "vits", "speecht5_hifigan", "cohere_compass_vision"}) {
+  for (const char* name : {"ijepa", "vit_msn", "vivit", "timesformer", "vilt", "vitpose", "resnet", "clipseg",
+                           "chinese_clip", "dpt", "git", "metaclip_2", "rt_detr", "rt_detr_v2", "vits",
+                           "speecht5_hifigan", "cohere_compass_vision"}) {
     const std::string path = std::string("data/fixtures/configs/") + name + ".json";
     damage_each(parse_json(test::read_file(test::source_dir() / path), path), ParsedJson::json_pointer(),
                 name);
@@ -112,6 +112,9 @@ TEST(Watchers, WhatDoesNotFitIsRefusedByName) {
   test::expect_refused(R"({"architectures": ["ResNetModel"], "layer_type": "wide"})", "layer_type is wide");
   test::expect_refused(R"({"architectures": ["ResNetModel"], "depths": [1, 2]})", "of different lengths");
   test::expect_refused(R"({"architectures": ["DPTForDepthEstimation"], "is_hybrid": true})", "is_hybrid");
+  test::expect_refused(R"({"architectures": ["RTDetrForObjectDetection"], "backbone_config":
+      {"model_type": "resnet"}})",
+                       "backbone_config");
   test::expect_refused(R"({"architectures": ["VitsModel"], "num_speakers": 9})", "speaker_embedding_size");
   test::expect_refused(R"({"architectures": ["VivitModel"], "tubelet_size": [64, 16, 16]})", "tubelet_size");
   test::expect_refused(R"({"architectures": ["CLIPSegModel"], "text_config": {}})", "vision_config");

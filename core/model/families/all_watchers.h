@@ -7,6 +7,8 @@ namespace assay::families {
 
 // vit_kin.cpp, resnet.cpp
 extern const Family kViLt, kVitMsn, kIJepa, kVivit, kTimesformer, kVitpose, kResnet;
+// rt_detr.cpp
+extern const Family kRtDetr, kRtDetr2;
 // paired_encoders.cpp, depth_anything.cpp, captioners.cpp
 extern const Family kChineseClip, kClipSeg, kDpt, kGit;
 

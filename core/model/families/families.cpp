@@ -397,6 +397,8 @@ constexpr const Family* kFamilies[] = {
     &kTimesformer,
     &kVitpose,
     &kResnet,
+    &kRtDetr,
+    &kRtDetr2,
     &kChineseClip,
     &kClipSeg,
     &kGit,

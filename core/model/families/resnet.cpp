@@ -1,29 +1,40 @@
 // ResNet: convolutions with batch norms in stages, whose layers add to what went in; where channels or sides change, a
 // convolution carries that over. Source: transformers 5.23.
+#include "core/model/families/resnet.h"
+
 #include "core/model/families/all_watchers.h"
 #include "core/model/families/encoder_heads.h"
 #include "core/model/families/image_parts.h"
 #include "core/model/families/norm_statistics.h"
 
 namespace assay::families {
-namespace {
 
 using namespace blocks;
 
-// A convolution without a bias, and its norm.
-void convolve(Module& module, const std::string& path, const Quantity& in, const Quantity& out,
-              std::uint64_t reach) {
+void add_resnet_convolution(Module& module, const std::string& path, const Quantity& in, const Quantity& out,
+                            std::uint64_t reach) {
   Tower(module, Part::vision)
       .tensor(path + "convolution.weight", {out, in, reach, reach})
       .norm(path + "normalization", out, true);
   add_norm_statistics(module, path + "normalization", out.value());
 }
 
+namespace {
+
 struct ConvolvedStage {
   Quantity in, out, depth;
   bool narrows = true;  // the layer's middle convolution has a quarter of the channels
   bool shrinks = true;  // the stage halves the sides
+  bool averages = false;
 };
+
+// The name of what carries over; "": channels and sides stay what they are.
+std::string shortcut_of(const ConvolvedStage& of) {
+  const bool widens = of.in.value() != of.out.value();
+  if (!of.averages) return widens || of.shrinks ? "shortcut." : "";
+  if (!of.narrows) return widens ? "shortcut.1." : "shortcut.";
+  return of.shrinks ? "shortcut.1." : widens ? "shortcut." : "";
+}
 
 // Layers behind the first are alike; the first has what carries over.
 void add_stage(ConfigReader& config, ModuleTree& tree, const std::string& path, const ConvolvedStage& of) {
@@ -37,47 +48,57 @@ void add_stage(ConfigReader& config, ModuleTree& tree, const std::string& path, 
     for (std::uint64_t i = begin; i < end; ++i) indices.push_back(i);
     Module layer = layers(path + ".layers.{layer}", "convolutions", std::move(indices));
     const Quantity& in = first ? of.in : of.out;
-    if (first && (of.shrinks || of.in.value() != of.out.value()))
-      convolve(layer, "shortcut.", of.in, of.out, 1);
+    if (const std::string shortcut = shortcut_of(of); first && !shortcut.empty())
+      add_resnet_convolution(layer, shortcut, of.in, of.out, 1);
     if (of.narrows) {
-      convolve(layer, "layer.0.", in, inside, 1);
-      convolve(layer, "layer.1.", inside, inside, 3);
-      convolve(layer, "layer.2.", inside, of.out, 1);
+      add_resnet_convolution(layer, "layer.0.", in, inside, 1);
+      add_resnet_convolution(layer, "layer.1.", inside, inside, 3);
+      add_resnet_convolution(layer, "layer.2.", inside, of.out, 1);
     } else {
-      convolve(layer, "layer.0.", in, of.out, 3);
-      convolve(layer, "layer.1.", of.out, of.out, 3);
+      add_resnet_convolution(layer, "layer.0.", in, of.out, 3);
+      add_resnet_convolution(layer, "layer.1.", of.out, of.out, 3);
     }
     tree.modules.push_back(std::move(layer));
   }
 }
 
-void describe_resnet(ConfigReader& config, ModuleTree& tree) {
-  const std::string& architecture = config.config().architecture();
-  const bool alone = architecture.ends_with("Model"), backbone = architecture.ends_with("Backbone");
-  const std::string prefix = alone || backbone ? "" : "resnet.";
+}  // namespace
+
+std::vector<Quantity> add_resnet_stages(ConfigReader& config, ModuleTree& tree, const ResnetStages& of) {
   const std::string kind = config.text("layer_type", "bottleneck");
   config.require(kind == "bottleneck" || kind == "basic",
                  "layer_type is " + kind + ": no such layer is known");
-  const auto widths = stage_sizes(config, "hidden_sizes", {256, 512, 1024, 2048}),
-             depths = stage_sizes(config, "depths", {3, 4, 6, 3});
+  auto widths = stage_sizes(config, "hidden_sizes", {256, 512, 1024, 2048});
+  const auto depths = stage_sizes(config, "depths", {3, 4, 6, 3});
   config.require(widths.size() == depths.size(), "hidden_sizes and depths are of different lengths");
-  Quantity in = config.size("embedding_size", 64);
-  constexpr std::uint64_t kFirstReach = 7;  // by the class
-  convolve(add_image_module(tree, prefix + "embedder.embedder", "what enters"), "",
-           config.size("num_channels", 3), in, kFirstReach);
+  Quantity in = of.in;
   for (std::size_t i = 0; i < widths.size(); ++i) {
     config.require(depths[i].value() <= 1000, "depths holds what is no number of layers");
-    add_stage(config, tree, prefix + "encoder.stages." + std::to_string(i),
+    add_stage(config, tree, of.path + "." + std::to_string(i),
               {in, widths[i], depths[i], kind == "bottleneck",
-               i > 0 || config.flag("downsample_in_first_stage", false)});
+               i > 0 || config.flag("downsample_in_first_stage", false), of.averages});
     in = widths[i];
     tree.layers += depths[i].value();
   }
   tree.hidden_size = in.value();
+  return widths;
+}
+
+namespace {
+
+void describe_resnet(ConfigReader& config, ModuleTree& tree) {
+  const std::string& architecture = config.config().architecture();
+  const bool alone = architecture.ends_with("Model"), backbone = architecture.ends_with("Backbone");
+  const std::string prefix = alone || backbone ? "" : "resnet.";
+  const Quantity in = config.size("embedding_size", 64);
+  constexpr std::uint64_t kFirstReach = 7;  // by the class
+  add_resnet_convolution(add_image_module(tree, prefix + "embedder.embedder", "what enters"), "",
+                         config.size("num_channels", 3), in, kFirstReach);
+  const auto widths = add_resnet_stages(config, tree, {prefix + "encoder.stages", in});
   if (alone)
     tree.aliases = {{"", "resnet."}};
   else if (!backbone)
-    add_image_classifier(config, tree, {"classifier.1"}, in);
+    add_image_classifier(config, tree, {"classifier.1"}, widths.back());
 }
 
 constexpr std::string_view kResnetArchitectures[] = {"ResNetModel", "ResNetBackbone",

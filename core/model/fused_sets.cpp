@@ -25,6 +25,7 @@ constexpr std::array kFused = {
     FusedNames{{"query_net", "key_net", "value_net"}},    // NeMo's
     FusedNames{{"q_lin", "k_lin", "v_lin"}},              // DistilBERT's
     FusedNames{{"project_q", "project_k", "project_v"}},  // CPM-Ant's
+    FusedNames{{"q_head", "k_head", "v_head"}},           // Funnel's
     FusedNames{{"w_0", "w_1"}},
     FusedNames{{"wq", "wk", "wv"}},
     FusedNames{{"q", "k", "v"}},

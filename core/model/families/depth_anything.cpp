@@ -104,21 +104,6 @@ void describe_depth_anything(ConfigReader& config, ModuleTree& tree) {
   convolve(head, "conv3", last, 1, 1);
 }
 
-// DPT's own ViT.
-void add_dpt_encoder(ConfigReader& config, ModuleTree& tree, const std::string& prefix) {
-  const Quantity hidden = read_image_width(config, tree, 768);
-  add_seen(tree, prefix,
-           {hidden,
-            seen_patches(config, 16, 384),
-            config.size("num_channels", 3),
-            pixel_sides(config, "patch_size", 16),
-            {"cls_token"}},
-           Part::vision);
-  tree.modules.push_back(vit_blocks(config, tree, prefix + "encoder.layer.{layer}",
-                                    vit_block(hidden, config.size("intermediate_size", 3072)), Part::vision));
-  Tower(add_image_module(tree, trimmed(prefix), "last norm"), Part::vision).norm("layernorm", hidden, true);
-}
-
 void add_dpt_neck(ConfigReader& config, ModuleTree& tree, const Fusion& of) {
   const auto widths = stage_sizes(config, "neck_hidden_sizes", {96, 192, 384, 768});
   const Quantity hidden("hidden_size", tree.hidden_size);
@@ -153,7 +138,7 @@ void describe_dpt(ConfigReader& config, ModuleTree& tree) {
     config.require(backbone->text("model_type", "") == "dinov2", "backbone_config is not that of a DINOv2");
     add_backbone(backbone, tree);
   } else {
-    add_dpt_encoder(config, tree, "dpt.");
+    add_plain_vit(config, tree, "dpt.", {"cls_token"}, 384);
   }
   const Quantity fused = config.size("fusion_hidden_size", 256), half = half_of(config, fused);
   const bool normed = config.flag("use_batch_norm_in_fusion_residual", false);

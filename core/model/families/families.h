@@ -1,5 +1,5 @@
 // The table of model families. A new architecture is one new file beside this one and one line in
-// families.cpp.
+// known_families.cpp.
 #pragma once
 
 #include <optional>

@@ -333,7 +333,7 @@ void add_fla_layer(Module& layer, const Decoder& d, Module mixing) {
 }
 
 Decoder describe_fla(ConfigReader& config, ModuleTree& tree, const FlaKind& kind) {
-  const Decoder d = read_fla_sizes(config, tree, kind);
+  Decoder d = read_fla_sizes(config, tree, kind);
   FlaMixer mixer = kind.mixer(config, d.hidden);
   mixer.module.title = "linear attention (" + mixer.state.title + ")";
   const auto attending = read_attending(config, tree, d);

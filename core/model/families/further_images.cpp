@@ -142,23 +142,8 @@ void add_painter(ConfigReader& config, ModuleTree& tree, const Quantity& hidden)
 
 void describe_mae(ConfigReader& config, ModuleTree& tree) {
   const ImageKin kin{"vit.", "ViTMAE"};
-  const Quantity hidden = read_image_width(config, tree, 768);
-  const bool alone = is_alone(config, kin);
-  const std::string prefix = alone ? "" : kin.prefix;
-  add_seen(tree, prefix,
-           {hidden,
-            seen_patches(config, 16),
-            config.size("num_channels", 3),
-            pixel_sides(config, "patch_size", 16),
-            {"cls_token"}},
-           Part::vision);
-  tree.modules.push_back(vit_blocks(config, tree, prefix + "encoder.layer.{layer}",
-                                    vit_block(hidden, config.size("intermediate_size", 3072)), Part::vision));
-  Tower(add_image_module(tree, trimmed(prefix), "last norm"), Part::vision).norm("layernorm", hidden, true);
-  if (alone)
-    tree.aliases = {{"", kin.prefix}};
-  else
-    add_painter(config, tree, hidden);
+  const Quantity hidden = add_plain_vit(config, tree, add_prefix(config, tree, kin), {"cls_token"});
+  if (!is_alone(config, kin)) add_painter(config, tree, hidden);
   // As transformers 5.24 saves the painter's layers.
   tree.aliases.push_back({"decoder.decoder_layers.", "decoder.decoder_encoder.layer."});
 }

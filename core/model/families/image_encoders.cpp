@@ -108,26 +108,33 @@ void add_seen(ModuleTree& tree, const std::string& prefix, const Enters& of, Par
 
 namespace {
 
-void add_vit(ConfigReader& config, ModuleTree& tree, const ImageKin& kin, const Enters& enters) {
-  const std::string prefix = is_alone(config, kin) ? "" : kin.prefix;
-  add_seen(tree, prefix, enters, kin.part);
+void add_vit(ConfigReader& config, ModuleTree& tree, const std::string& prefix, const Enters& enters,
+             Part part) {
+  add_seen(tree, prefix, enters, part);
   tree.modules.push_back(vit_blocks(config, tree, prefix + "encoder.layer.{layer}",
-                                    vit_block(enters.hidden, config.size("intermediate_size", 3072)),
-                                    kin.part));
-  Tower(add_image_module(tree, trimmed(prefix), "last norm"), kin.part)
-      .norm("layernorm", enters.hidden, true);
-  if (prefix.empty()) tree.aliases = {{"", kin.prefix}};
+                                    vit_block(enters.hidden, config.size("intermediate_size", 3072)), part));
+  Tower(add_image_module(tree, trimmed(prefix), "last norm"), part).norm("layernorm", enters.hidden, true);
 }
 
-// Square patches of one kind behind tokens that ViT and DeiT have; its width.
-Quantity add_plain_vit(ConfigReader& config, ModuleTree& tree, const ImageKin& kin,
-                       std::vector<std::string> tokens) {
+}  // namespace
+
+Quantity add_plain_vit(ConfigReader& config, ModuleTree& tree, const std::string& prefix,
+                       std::vector<std::string> tokens, std::uint64_t image_default) {
   Quantity hidden = read_image_width(config, tree, 768);
-  add_vit(config, tree, kin,
-          {hidden, seen_patches(config, 16), config.size("num_channels", 3),
-           pixel_sides(config, "patch_size", 16), std::move(tokens)});
+  add_vit(config, tree, prefix,
+          {hidden, seen_patches(config, 16, image_default), config.size("num_channels", 3),
+           pixel_sides(config, "patch_size", 16), std::move(tokens)},
+          Part::vision);
   return hidden;
 }
+
+std::string add_prefix(ConfigReader& config, ModuleTree& tree, const ImageKin& kin) {
+  if (!is_alone(config, kin)) return kin.prefix;
+  tree.aliases = {{"", kin.prefix}};
+  return "";
+}
+
+namespace {
 
 void add_vit_pooler(ConfigReader& config, ModuleTree& tree, const Quantity& hidden) {
   Module pooler = head_module("pooler");
@@ -139,7 +146,7 @@ void add_vit_pooler(ConfigReader& config, ModuleTree& tree, const Quantity& hidd
 
 void describe_vit(ConfigReader& config, ModuleTree& tree) {
   const ImageKin kin{"vit.", "ViT"};
-  const Quantity hidden = add_plain_vit(config, tree, kin, {"cls_token"});
+  const Quantity hidden = add_plain_vit(config, tree, add_prefix(config, tree, kin), {"cls_token"});
   if (is_alone(config, kin))
     add_vit_pooler(config, tree, hidden);
   else
@@ -148,7 +155,8 @@ void describe_vit(ConfigReader& config, ModuleTree& tree) {
 
 void describe_deit(ConfigReader& config, ModuleTree& tree) {
   const ImageKin kin{"deit.", "DeiT"};
-  const Quantity hidden = add_plain_vit(config, tree, kin, {"cls_token", "distillation_token"});
+  const Quantity hidden =
+      add_plain_vit(config, tree, add_prefix(config, tree, kin), {"cls_token", "distillation_token"});
   if (is_alone(config, kin))
     add_vit_pooler(config, tree, hidden);
   else if (config.config().architecture().ends_with("WithTeacher"))
@@ -173,7 +181,8 @@ void describe_spectrogram(ConfigReader& config, ModuleTree& tree) {
   const Sides patch = pixel_sides(config, "patch_size", 16);
   const Quantity places = steps(config, "num_mel_bins", 128, "frequency_stride", patch.height) *
                           steps(config, "max_length", 1024, "time_stride", patch.width);
-  add_vit(config, tree, kin, {hidden, places, 1, patch, {"cls_token", "distillation_token"}});
+  add_vit(config, tree, add_prefix(config, tree, kin),
+          {hidden, places, 1, patch, {"cls_token", "distillation_token"}}, kin.part);
   if (is_alone(config, kin)) return;
   Module head = head_module("classifier");
   add_norm(head, "classifier.layernorm", hidden, Role::final_norm, true);

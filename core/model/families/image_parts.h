@@ -48,6 +48,11 @@ struct Enters {
   std::vector<std::string> tokens;
 };
 void add_seen(ModuleTree& tree, const std::string& prefix, const Enters& of, Part part);
+// ViT and its last norm: square patches of one kind behind these tokens; its width.
+Quantity add_plain_vit(ConfigReader& config, ModuleTree& tree, const std::string& prefix,
+                       std::vector<std::string> tokens, std::uint64_t image_default = 224);
+// What the encoder's names begin with; alone they have no prefix, and are known under it.
+std::string add_prefix(ConfigReader& config, ModuleTree& tree, const ImageKin& kin);
 
 // A list with a number for each stage of an encoder whose layers have widths of their own.
 std::vector<Quantity> stage_sizes(ConfigReader& config, const std::string& key,

@@ -131,13 +131,10 @@ void NumberedNames::add(std::string_view name, std::uint32_t value) {
   append(stems_[before_], latest_.run);
 }
 
-// Thousands of names in their order are one run from the first. Where one goes back, or stands for many itself, what was
-// joined is taken apart again: of a name said twice the last counts.
+// Thousands of names in their order are one run from the first; in the order of their letters (1, 10, 100, 101, …, 11) a few.
 void NumberedNames::append(Stem& stem, const Run& run) {
   std::vector<Run>& runs = stem.runs;
-  const bool rises = runs.empty() || (runs.back().above != run.above ? runs.back().above < run.above
-                                                                     : runs.back().end < run.begin);
-  if (stem.joins && (!rises || run.begin != run.end)) {
+  if (stem.joins && run.begin != run.end) {
     stem.joins = false;
     runs = apart(runs);
   }
@@ -147,8 +144,19 @@ void NumberedNames::append(Stem& stem, const Run& run) {
     runs.push_back(run);
 }
 
+// Of a name said twice the last counts: where one stands within a run, too, which is taken apart for that.
 void NumberedNames::settle() {
-  for (Stem& stem : stems_) settle(stem.runs);
+  for (Stem& stem : stems_) {
+    std::vector<Run> sorted = stem.runs;
+    std::sort(sorted.begin(), sorted.end(), [](const Run& a, const Run& b) { return a.before(b); });
+    const auto meet = [](const Run& a, const Run& b) { return a.above == b.above && b.begin <= a.end; };
+    const bool twice = std::adjacent_find(sorted.begin(), sorted.end(), meet) != sorted.end();
+    if (!twice)
+      stem.runs = std::move(sorted);
+    else if (stem.joins)
+      stem.runs = apart(stem.runs);
+    settle(stem.runs);
+  }
 }
 
 void NumberedNames::settle(std::vector<Run>& runs) {

@@ -59,7 +59,7 @@ class NumberedNames {
     std::size_t numbers[2] = {};  // where they stand in it, of which there are
     std::size_t count = 0;
     std::vector<Run> runs;
-    bool joins = true;  // so far each name stands for one, and its numbers are beyond those of the one before
+    bool joins = true;           // so far each name stands for one: those that follow each other are one run
     std::uint32_t follower = 0;  // the stem of the name that came behind this one's last time
   };
   static void append(Stem& stem, const Run& run);

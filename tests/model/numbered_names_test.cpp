@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace assay {
@@ -62,6 +64,39 @@ TEST(NumberedNames, InWhateverOrderTheyCome) {
     const NumberedNames set = names_of(some);
     EXPECT_EQ(set.size(), wanted.size());
     for (const std::string& name : names) EXPECT_EQ(set.contains(name), wanted.contains(name)) << name;
+  }
+}
+
+// A map keeps what was said last of each name; in the order of letters, of numbers, or of none.
+TEST(NumberedNames, KeepOfEachNameWhatAMapWould) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::pair<std::string, std::uint32_t>> said;
+    for (unsigned i = 0; i < 1 + random() % 150; ++i)
+      said.emplace_back("l." + std::to_string(random() % 3) + ".e." + std::to_string(random() % 40),
+                        random() % 8 == 0);
+    const unsigned order = random() % 3;
+    if (order == 0) std::stable_sort(said.begin(), said.end());
+    if (order == 1)
+      std::stable_sort(said.begin(), said.end(),
+                       [](const auto& a, const auto& b) { return a.first < b.first; });
+    NumberedNames set;
+    std::map<std::string, std::uint32_t> wanted;
+    for (const auto& [name, value] : said) set.add(name, value), wanted[name] = value;
+    set.settle();
+    EXPECT_EQ(set.size(), wanted.size());
+    std::map<std::string, std::uint32_t> told;
+    set.for_each([&](const std::string& name, std::uint32_t value) {
+      const std::size_t open = name.find('[');
+      if (open == std::string::npos) {
+        told[name] = value;
+        return;
+      }
+      const std::size_t dash = name.find('-', open);
+      for (int i = std::stoi(name.substr(open + 1)); i <= std::stoi(name.substr(dash + 1)); ++i)
+        told[name.substr(0, open) + std::to_string(i)] = value;
+    });
+    EXPECT_EQ(told, wanted);
   }
 }
 

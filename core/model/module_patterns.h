@@ -2,6 +2,7 @@
 // "*lm_head*"), regular expressions behind "re:" (compressed-tensors, Python's re.match: from the start of the name).
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -29,9 +30,11 @@ class ModulePatterns {
 
  private:
   struct Expression;
-  // A tensor is asked for by whoever counts, weighs or lists: what was found is kept.
+  // Who looks for a plan asks again and again for the same tensors: what was found is kept, once more have been asked for
+  // than a model is weighed by.
   struct Answers {
     std::mutex mutex;
+    std::uint64_t asked = 0;
     std::unordered_map<std::string, bool, StringHash, std::equal_to<>> of;
   };
   bool find(std::string_view tensor) const;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
+#include <charconv>
 #include <cstring>
 #include <iterator>
 #include <optional>
@@ -19,15 +19,10 @@ bool begins_number(char c) {
 
 // A number at the beginning of `text`, as it would be written ("7", not "07"), which is cut off; false where there is none.
 bool take_number(std::string_view& text, std::uint32_t& value) {
-  constexpr std::size_t kMostDigits = 10;  // of 32 bits
-  std::uint64_t read = 0;
-  std::size_t digits = 0;
-  for (; digits < text.size() && begins_number(text[digits]); ++digits) {
-    if (digits == kMostDigits) return false;
-    read = read * 10 + static_cast<std::uint64_t>(text[digits] - '0');
-  }
-  if (digits == 0 || read > UINT32_MAX || (digits > 1 && text.front() == '0')) return false;
-  value = static_cast<std::uint32_t>(read);
+  if (text.empty() || !begins_number(text.front())) return false;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto digits = static_cast<std::size_t>(read.ptr - text.data());
+  if (read.ec != std::errc() || (digits > 1 && text.front() == '0')) return false;
   text.remove_prefix(digits);
   return true;
 }
@@ -144,24 +139,26 @@ void NumberedNames::append(Stem& stem, const Run& run) {
     runs.push_back(run);
 }
 
+std::vector<NumberedNames::Run> NumberedNames::in_order(std::vector<Run> runs) {
+  const auto before = [](const Run& a, const Run& b) { return a.before(b); };
+  if (!std::is_sorted(runs.begin(), runs.end(), before)) std::stable_sort(runs.begin(), runs.end(), before);
+  return runs;
+}
+
 // Of a name said twice the last counts: where one stands within a run, too, which is taken apart for that.
 void NumberedNames::settle() {
+  const auto meet = [](const Run& a, const Run& b) { return a.above == b.above && b.begin <= a.end; };
   for (Stem& stem : stems_) {
-    std::vector<Run> sorted = stem.runs;
-    std::sort(sorted.begin(), sorted.end(), [](const Run& a, const Run& b) { return a.before(b); });
-    const auto meet = [](const Run& a, const Run& b) { return a.above == b.above && b.begin <= a.end; };
-    const bool twice = std::adjacent_find(sorted.begin(), sorted.end(), meet) != sorted.end();
-    if (!twice)
-      stem.runs = std::move(sorted);
-    else if (stem.joins)
-      stem.runs = apart(stem.runs);
-    settle(stem.runs);
+    std::vector<Run> runs = in_order(stem.runs);
+    if (stem.joins && std::adjacent_find(runs.begin(), runs.end(), meet) != runs.end())
+      runs = in_order(apart(stem.runs));
+    settle(runs);
+    stem.runs = std::move(runs);
   }
 }
 
+// Of runs in order.
 void NumberedNames::settle(std::vector<Run>& runs) {
-  const auto before = [](const Run& a, const Run& b) { return a.before(b); };
-  if (!std::is_sorted(runs.begin(), runs.end(), before)) std::stable_sort(runs.begin(), runs.end(), before);
   std::size_t settled = 0;
   for (const Run& run : runs) {
     Run* const last = settled > 0 ? &runs[settled - 1] : nullptr;

@@ -50,6 +50,7 @@ class NumberedNames {
     return std::uint64_t{1} << std::min<std::size_t>(dots, 63);
   }
   static void split(std::string_view name, Parts& parts);
+  static std::vector<Run> in_order(std::vector<Run> runs);
   static void settle(std::vector<Run>& runs);
 
   // Lists of names go round: of a layer's experts each has the same few modules.

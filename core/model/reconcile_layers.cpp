@@ -117,15 +117,12 @@ struct LayerCount {
   std::string key;
   std::uint64_t layers = 0;
 };
-std::optional<LayerCount> said_layers(const Checkpoint& checkpoint) {
-  if (checkpoint.gguf) {
-    const std::string key =
-        fmt::format("{}.block_count", checkpoint.gguf->text("general.architecture").value_or(""));
-    if (const auto blocks = checkpoint.gguf->number(key)) return LayerCount{key, *blocks};
-    return std::nullopt;
-  }
-  if (checkpoint.config.empty()) return std::nullopt;
-  const ModelConfig config = ModelConfig::read(checkpoint.config);
+std::optional<LayerCount> said_layers(const gguf::Header& gguf) {
+  const std::string key = fmt::format("{}.block_count", gguf.text("general.architecture").value_or(""));
+  if (const auto blocks = gguf.number(key)) return LayerCount{key, *blocks};
+  return std::nullopt;
+}
+std::optional<LayerCount> said_layers(const ModelConfig& config) {
   for (const char* key : {"num_hidden_layers", "n_layer", "n_layers", "num_layers"}) {
     const auto found = config.text().find(key);
     if (found != config.text().end() && found->is_number_unsigned())
@@ -134,10 +131,20 @@ std::optional<LayerCount> said_layers(const Checkpoint& checkpoint) {
   return std::nullopt;
 }
 
+std::optional<Finding> find_no_layers(const Checkpoint& checkpoint, const LayerCount& said) {
+  if (said.layers > 0 || checkpoint.tensors.empty()) return std::nullopt;
+  return Finding{Severity::error,
+                 "model.layers_more",
+                 fmt::format("{} is 0, and {} tensors are here: no model is loaded by it", said.key,
+                             checkpoint.tensors.size()),
+                 checkpoint.gguf ? checkpoint.files.front().name : "config.json",
+                 {},
+                 {},
+                 fmt::format("set {} to what is stored", said.key)};
+}
+
 // Lists with a member for each layer, of which every class that reads one needs them all.
-std::optional<Finding> find_short_list(const Checkpoint& checkpoint, const LayerCount& said) {
-  if (checkpoint.gguf) return std::nullopt;
-  const ModelConfig config = ModelConfig::read(checkpoint.config);
+std::optional<Finding> find_short_list(const ModelConfig& config, const LayerCount& said) {
   for (const char* key :
        {"layer_types", "layers_block_type", "mlp_layer_types", "moe_layer_freq", "hybrid_layer_pattern",
         "attn_type_list", "indexer_types", "compress_ratios", "block_configs", "no_rope_layers"}) {
@@ -159,18 +166,15 @@ std::optional<Finding> find_short_list(const Checkpoint& checkpoint, const Layer
 }  // namespace
 
 std::optional<Finding> find_contradicted_layers(const Checkpoint& checkpoint) {
-  const auto said = said_layers(checkpoint);
+  if (checkpoint.gguf) {
+    const auto said = said_layers(*checkpoint.gguf);
+    return said ? find_no_layers(checkpoint, *said) : std::nullopt;
+  }
+  if (checkpoint.config.empty()) return std::nullopt;
+  const ModelConfig config = ModelConfig::read(checkpoint.config);
+  const auto said = said_layers(config);
   if (!said) return std::nullopt;
-  if (said->layers > 0) return find_short_list(checkpoint, *said);
-  if (checkpoint.tensors.empty()) return std::nullopt;
-  return Finding{Severity::error,
-                 "model.layers_more",
-                 fmt::format("{} is 0, and {} tensors are here: no model is loaded by it", said->key,
-                             checkpoint.tensors.size()),
-                 checkpoint.gguf ? checkpoint.files.front().name : "config.json",
-                 {},
-                 {},
-                 fmt::format("set {} to what is stored", said->key)};
+  return said->layers == 0 ? find_no_layers(checkpoint, *said) : find_short_list(config, *said);
 }
 
 }  // namespace assay

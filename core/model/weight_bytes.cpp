@@ -103,6 +103,10 @@ const WeightFormat* form_in(const WeightFormat& format, const TensorSpec& spec, 
   return taken ? &format : nullptr;
 }
 
+bool is_stored(const TensorSpec& spec) {
+  return spec.storage == Storage::own || spec.storage == Storage::duplicate;
+}
+
 }  // namespace
 
 bool quantizes(const WeightFormat& format, const TensorSpec& spec, std::uint64_t layer) {
@@ -143,14 +147,6 @@ std::uint64_t WeightSizes::of_spec(const TensorSpec& spec, const Occurrence& whe
   for (const std::uint64_t layer : layers) sum += in_a_layer * of_tensor(spec, spec.shape, layer);
   return sum;
 }
-
-namespace {
-
-bool is_stored(const TensorSpec& spec) {
-  return spec.storage == Storage::own || spec.storage == Storage::duplicate;
-}
-
-}  // namespace
 
 SpecBytes spec_bytes(const ModuleTree& tree, const WeightFormat& format) {
   SpecBytes bytes;

@@ -139,9 +139,8 @@ void add_further_heads(Module& attend, const Decoder& d, std::string name, bool 
                       .bias = bias});
 }
 
-void describe_encoder(ConfigReader& config, ModuleTree& tree, const EncoderKin& kin) {
-  const Decoder d = read_encoder(config, tree, kin);
-  const std::string prefix = use_of(config, kin) == EncoderUse::alone ? "" : kin.prefix;
+void add_encoder_body(ConfigReader& config, ModuleTree& tree, const Decoder& d, const EncoderKin& kin,
+                      const std::string& prefix) {
   add_encoder_tables(config, tree, d, kin, prefix);
   Module layer = encoder_layer(d, kin, prefix);
   if (kin.more != nullptr) {
@@ -151,6 +150,12 @@ void describe_encoder(ConfigReader& config, ModuleTree& tree, const EncoderKin& 
     if (!more.tensors.empty()) tree.modules.push_back(std::move(more));
   }
   tree.modules.push_back(std::move(layer));
+}
+
+void describe_encoder(ConfigReader& config, ModuleTree& tree, const EncoderKin& kin) {
+  const Decoder d = read_encoder(config, tree, kin);
+  const std::string prefix = use_of(config, kin) == EncoderUse::alone ? "" : kin.prefix;
+  add_encoder_body(config, tree, d, kin, prefix);
   add_encoder_rest(config, tree, d, kin, prefix);
 }
 

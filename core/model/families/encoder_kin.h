@@ -59,6 +59,9 @@ Module encoder_layer(const blocks::Decoder& d, const EncoderKin& kin, const std:
 Quantity encoder_table_width(ConfigReader& config, const blocks::Decoder& d, const EncoderKin& kin);
 void add_encoder_tables(ConfigReader& config, ModuleTree& tree, const blocks::Decoder& d,
                         const EncoderKin& kin, const std::string& prefix);
+// Tables, what the encoder has beside, and layers.
+void add_encoder_body(ConfigReader& config, ModuleTree& tree, const blocks::Decoder& d, const EncoderKin& kin,
+                      const std::string& prefix);
 // What stands behind the layers: the head that the architecture's name tells.
 void add_encoder_rest(ConfigReader& config, ModuleTree& tree, const blocks::Decoder& d, const EncoderKin& kin,
                       const std::string& prefix);

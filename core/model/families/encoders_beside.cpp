@@ -52,12 +52,7 @@ void describe_tapas(ConfigReader& config, ModuleTree& tree) {
   const EncoderKin kin{.prefix = "tapas.", .positions = 1024, .types = 0, .more = add_cell_tables};
   if (encoder_use(config) != EncoderUse::answers) return describe_encoder(config, tree, kin);
   const Decoder d = read_encoder(config, tree, kin);
-  add_encoder_tables(config, tree, d, kin, kin.prefix);
-  Module more{"", "what a cell is", {}, {}, {}}, layer = encoder_layer(d, kin, kin.prefix);
-  add_cell_tables(config, d, more, layer);
-  for (TensorSpec& spec : more.tensors) spec.name = kin.prefix + spec.name;
-  tree.modules.push_back(std::move(more));
-  tree.modules.push_back(std::move(layer));
+  add_encoder_body(config, tree, d, kin, kin.prefix);
   add_encoder_head(config, tree, EncoderUse::alone, kin.heads,
                    {.prefix = kin.prefix,
                     .table = "",

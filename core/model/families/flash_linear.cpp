@@ -23,6 +23,12 @@ Quantity expanded(ConfigReader& config, std::string_view keys, double class_defa
   return {key + " × " + width.name(), static_cast<std::uint64_t>(std::round(wide))};
 }
 
+Quantity by_hidden_ratio(ConfigReader& config, double width, std::uint64_t step) {
+  const auto least = static_cast<std::uint64_t>(width);
+  config.require(least > 0, "hidden_ratio leaves the MLP no width");
+  return {"intermediate_size", (least + step - 1) / step * step};
+}
+
 void add_mixing(Module& module, const Mixing& m) {
   add_linear(module, {.name = m.name,
                       .in = m.in,
@@ -32,6 +38,12 @@ void add_mixing(Module& module, const Mixing& m) {
                       .partition = Partition::columns,
                       .units = m.heads.value(),
                       .bias = m.bias});
+}
+
+void add_low_rank(Module& module, const Mixing& m, const Quantity& rank) {
+  add_linear(module,
+             {.name = m.name + ".lora.0", .in = m.in, .out = rank, .role = m.role, .part = Part::attention});
+  add_mixing(module, {m.name + ".lora.2", rank, m.out, m.role, m.heads, m.bias});
 }
 
 void add_mixing_out(Module& module, const Quantity& in, const Quantity& hidden, const Quantity& heads) {
@@ -85,8 +97,10 @@ void add_convolutions(ConfigReader& config, FlaMixer& mixer, bool class_default,
   }
 }
 
-bool has_weight(const ConfigReader& config, ConfigReader& reader) {
-  return !config.is_null("elementwise_affine") && reader.flag("elementwise_affine", true);
+// A norm of what was mixed, whose weight the config may leave out.
+void add_mixed_norm(ConfigReader& config, FlaMixer& mixer, const std::string& name, const Quantity& width) {
+  if (config.is_null("elementwise_affine") || !config.flag("elementwise_affine", true)) return;
+  add_norm(mixer.module, name, width, Role::recurrent_norm, false, Part::attention);
 }
 
 void add_spread_matrices(FlaMixer& mixer, const Spread& s) {
@@ -102,9 +116,7 @@ void add_gated_norm(ConfigReader& config, FlaMixer& mixer, const Spread& s) {
   const bool gated = config.flag("use_output_gate", true);
   const bool fused = config.flag("fuse_norm", true) && config.text("hidden_act", "swish") == "swish" && gated;
   if (gated) add_mixing(mixer.module, {"g_proj", s.hidden, s.values, Role::recurrent_gate, s.heads});
-  if (has_weight(config, config))
-    add_norm(mixer.module, fused ? "g_norm_swish_gate" : "g_norm", s.head_values(), Role::recurrent_norm,
-             false, Part::attention);
+  add_mixed_norm(config, mixer, fused ? "g_norm_swish_gate" : "g_norm", s.head_values());
 }
 
 // Gated linear attention (arXiv 2312.06635): what is forgotten a matrix of rank 16 tells.
@@ -147,8 +159,7 @@ FlaMixer gated_slots(ConfigReader& config, const Quantity& hidden) {
   const Quantity slots = config.optional_size("num_slots", 64).value_or(s.keys.value() / s.heads.value());
   add_spread_matrices(mixer, s);
   add_mixing(mixer.module, {"f_proj", hidden, s.kv_heads * slots, Role::recurrent_decay, s.kv_heads});
-  if (has_weight(config, config))
-    add_norm(mixer.module, "g_norm", hidden, Role::recurrent_norm, false, Part::attention);
+  add_mixed_norm(config, mixer, "g_norm", hidden);
   add_mixing_out(mixer.module, s.values, hidden, s.heads);
   add_convolutions(config, mixer, false, {{"q", s.keys}, {"k", s.kept_keys()}, {"v", s.kept_values()}});
   mixer.state.state_values = (slots * (s.keys + s.values)).value();
@@ -168,8 +179,7 @@ FlaMixer outer_gates(ConfigReader& config, const Quantity& hidden) {
   add_mixing(mixer.module, {"q_proj", hidden, forgets, Role::q, heads});
   add_mixing(mixer.module, {"f_proj", hidden, forgets, Role::recurrent_decay, heads});
   add_mixing(mixer.module, {"i_proj", hidden, hidden, Role::recurrent_in, heads});
-  if (has_weight(config, config))
-    add_norm(mixer.module, "g_norm", hidden, Role::recurrent_norm, false, Part::attention);
+  add_mixed_norm(config, mixer, "g_norm", hidden);
   add_mixing_out(mixer.module, hidden, hidden, heads);
   mixer.state.heads = heads.value();
   mixer.state.state_values = (ratio * hidden).value();
@@ -185,8 +195,7 @@ FlaMixer channel_gates(ConfigReader& config, const Quantity& hidden) {
   add_mixing(mixer.module, {"i_proj", hidden, width, Role::recurrent_in, width});
   add_mixing(mixer.module, {"f_proj", hidden, width, Role::recurrent_decay, width});
   add_mixing(mixer.module, {"g_proj", hidden, width, Role::recurrent_gate, width});
-  if (has_weight(config, config))
-    add_norm(mixer.module, "g_norm", width, Role::recurrent_norm, false, Part::attention);
+  add_mixed_norm(config, mixer, "g_norm", width);
   add_mixing_out(mixer.module, width, hidden, width);
   mixer.state.heads = mixer.state.state_values = width.value();
   add_convolutions(config, mixer, false, {{"f", width}, {"i", width}});
@@ -264,9 +273,7 @@ Quantity mlp_width(ConfigReader& config, double hidden_ratio, const Quantity& hi
   if (const auto given = config.optional_size("intermediate_size")) return *given;
   const double ratio =
       config.is_null("hidden_ratio") ? 4 : config.real("hidden_ratio", hidden_ratio, 0, 4096);
-  const auto least = static_cast<std::uint64_t>(static_cast<double>(hidden.value()) * ratio * 2 / 3);
-  config.require(least > 0, "hidden_ratio leaves the MLP no width");
-  return {"intermediate_size", (least + 255) / 256 * 256};
+  return by_hidden_ratio(config, static_cast<double>(hidden.value()) * ratio * 2 / 3, 256);
 }
 
 // Attention as these models have it, told by `config` or its section.

@@ -38,12 +38,8 @@ Module finch_attention(const FinchOfFla& f) {
   mixes("x_proj.2", mixed, f.hidden);
   module.tensors.push_back(parameter("x_bias", {5, f.hidden}, Role::residual_mix, Part::attention));
   add_mixing(module, {"r_proj.linear", f.hidden, f.keys, Role::q, f.heads});
-  add_linear(module, {.name = "w_proj.linear.lora.0",
-                      .in = f.hidden,
-                      .out = f.decay_rank,
-                      .role = Role::recurrent_decay,
-                      .part = Part::attention});
-  add_mixing(module, {"w_proj.linear.lora.2", f.decay_rank, f.keys, Role::recurrent_decay, f.heads, true});
+  add_low_rank(module, {"w_proj.linear", f.hidden, f.keys, Role::recurrent_decay, f.heads, true},
+               f.decay_rank);
   add_mixing(module, {"k_proj.linear", f.hidden, f.keys, Role::k, f.heads});
   add_mixing(module, {"v_proj.linear", f.hidden, f.values, Role::v, f.heads});
   add_mixing(module, {"g_proj.linear", f.hidden, f.values, Role::recurrent_gate, f.heads});
@@ -72,9 +68,7 @@ Module finch_feed_forward(const Quantity& hidden, const Quantity& width) {
 Quantity feed_forward_width(ConfigReader& config, const Quantity& hidden) {
   if (const auto given = config.optional_size("intermediate_size")) return *given;
   const double ratio = config.real("hidden_ratio", 3.5, 0, 4096);
-  const auto least = static_cast<std::uint64_t>(static_cast<double>(hidden.value()) * ratio);
-  config.require(least > 0, "hidden_ratio leaves the MLP no width");
-  return {"intermediate_size", (least + 31) / 32 * 32};
+  return by_hidden_ratio(config, static_cast<double>(hidden.value()) * ratio, 32);
 }
 
 void describe_fla_rwkv6(ConfigReader& config, ModuleTree& tree) {

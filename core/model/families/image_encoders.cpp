@@ -106,25 +106,21 @@ void add_seen(ModuleTree& tree, const std::string& prefix, const Enters& of, Par
       .tensor("patch_embeddings.projection.bias", {of.hidden});
 }
 
-namespace {
-
-void add_vit(ConfigReader& config, ModuleTree& tree, const std::string& prefix, const Enters& enters,
-             Part part) {
-  add_seen(tree, prefix, enters, part);
+void add_vit_layers(ConfigReader& config, ModuleTree& tree, const std::string& prefix, const Quantity& hidden,
+                    Part part) {
   tree.modules.push_back(vit_blocks(config, tree, prefix + "encoder.layer.{layer}",
-                                    vit_block(enters.hidden, config.size("intermediate_size", 3072)), part));
-  Tower(add_image_module(tree, trimmed(prefix), "last norm"), part).norm("layernorm", enters.hidden, true);
+                                    vit_block(hidden, config.size("intermediate_size", 3072)), part));
+  Tower(add_image_module(tree, trimmed(prefix), "last norm"), part).norm("layernorm", hidden, true);
 }
-
-}  // namespace
 
 Quantity add_plain_vit(ConfigReader& config, ModuleTree& tree, const std::string& prefix,
                        std::vector<std::string> tokens, std::uint64_t image_default) {
   Quantity hidden = read_image_width(config, tree, 768);
-  add_vit(config, tree, prefix,
-          {hidden, seen_patches(config, 16, image_default), config.size("num_channels", 3),
-           pixel_sides(config, "patch_size", 16), std::move(tokens)},
-          Part::vision);
+  add_seen(tree, prefix,
+           {hidden, seen_patches(config, 16, image_default), config.size("num_channels", 3),
+            pixel_sides(config, "patch_size", 16), std::move(tokens)},
+           Part::vision);
+  add_vit_layers(config, tree, prefix, hidden, Part::vision);
   return hidden;
 }
 
@@ -134,15 +130,11 @@ std::string add_prefix(ConfigReader& config, ModuleTree& tree, const ImageKin& k
   return "";
 }
 
-namespace {
-
 void add_vit_pooler(ConfigReader& config, ModuleTree& tree, const Quantity& hidden) {
   Module pooler = head_module("pooler");
   add_linear(pooler, head_matrix("pooler.dense", hidden, config.size("pooler_output_size", hidden)));
   tree.modules.push_back(std::move(pooler));
 }
-
-}  // namespace
 
 void describe_vit(ConfigReader& config, ModuleTree& tree) {
   const ImageKin kin{"vit.", "ViT"};
@@ -181,8 +173,9 @@ void describe_spectrogram(ConfigReader& config, ModuleTree& tree) {
   const Sides patch = pixel_sides(config, "patch_size", 16);
   const Quantity places = steps(config, "num_mel_bins", 128, "frequency_stride", patch.height) *
                           steps(config, "max_length", 1024, "time_stride", patch.width);
-  add_vit(config, tree, add_prefix(config, tree, kin),
-          {hidden, places, 1, patch, {"cls_token", "distillation_token"}}, kin.part);
+  const std::string prefix = add_prefix(config, tree, kin);
+  add_seen(tree, prefix, {hidden, places, 1, patch, {"cls_token", "distillation_token"}}, kin.part);
+  add_vit_layers(config, tree, prefix, hidden, kin.part);
   if (is_alone(config, kin)) return;
   Module head = head_module("classifier");
   add_norm(head, "classifier.layernorm", hidden, Role::final_norm, true);

@@ -48,7 +48,11 @@ struct Enters {
   std::vector<std::string> tokens;
 };
 void add_seen(ModuleTree& tree, const std::string& prefix, const Enters& of, Part part);
-// ViT and its last norm: square patches of one kind behind these tokens; its width.
+// ViT's layers and its last norm.
+void add_vit_layers(ConfigReader& config, ModuleTree& tree, const std::string& prefix, const Quantity& hidden,
+                    Part part);
+void add_vit_pooler(ConfigReader& config, ModuleTree& tree, const Quantity& hidden);
+// What enters, layers and last norm: square patches of one kind behind these tokens; its width.
 Quantity add_plain_vit(ConfigReader& config, ModuleTree& tree, const std::string& prefix,
                        std::vector<std::string> tokens, std::uint64_t image_default = 224);
 // What the encoder's names begin with; alone they have no prefix, and are known under it.

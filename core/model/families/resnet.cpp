@@ -43,10 +43,8 @@ void add_stage(ConfigReader& config, ModuleTree& tree, const std::string& path, 
   config.require(!of.narrows || inside.value() > 0, "hidden_sizes holds what has no quarter");
   for (const bool first : {true, false}) {
     if (!first && of.depth.value() == 1) return;
-    const std::uint64_t begin = first ? 0 : 1, end = first ? 1 : of.depth.value();
-    std::vector<std::uint64_t> indices;
-    for (std::uint64_t i = begin; i < end; ++i) indices.push_back(i);
-    Module layer = layers(path + ".layers.{layer}", "convolutions", std::move(indices));
+    Module layer = layers(path + ".layers.{layer}", "convolutions",
+                          layers_where(of.depth, [&](std::uint64_t i) { return (i == 0) == first; }));
     const Quantity& in = first ? of.in : of.out;
     if (const std::string shortcut = shortcut_of(of); first && !shortcut.empty())
       add_resnet_convolution(layer, shortcut, of.in, of.out, 1);

@@ -57,15 +57,14 @@ std::vector<Quantity> add_detr_backbone(ConfigReader& config, ModuleTree& tree) 
   return taken;
 }
 
-void add_detr_attention(Tower& into, const Quantity& hidden) {
-  for (const char* name : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.out_proj"})
-    into.matrix(name, hidden, hidden, true);
-  into.norm("self_attn_layer_norm", hidden, true);
-}
-void add_detr_mlp(Tower& into, const Quantity& hidden, const Quantity& wide) {
-  into.matrix("fc1", hidden, wide, true)
-      .matrix("fc2", wide, hidden, true)
-      .norm("final_layer_norm", hidden, true);
+Module detr_layers(std::string path, const char* title, const Quantity& depth, const Quantity& hidden,
+                   const Quantity& wide) {
+  EncoderBlock block{hidden, wide};
+  block.norm1 = "self_attn_layer_norm", block.norm2 = "final_layer_norm";
+  block.up = "fc1", block.down = "fc2";
+  Module module = encoder_blocks(std::move(path), depth, block, Part::vision);
+  module.title = title;
+  return module;
 }
 
 // Two pictures joined: three blocks, each of which has a convolution over neighbours and one of a place.
@@ -93,14 +92,9 @@ void add_detr_encoder(ConfigReader& config, ModuleTree& tree, const std::vector<
   const auto looked = config.numbers("encode_proj_layers").value_or(std::vector<std::uint64_t>{2});
   config.require(looked.size() <= 100, "encode_proj_layers names too many pictures");
   const Quantity depth = read_layers(config, "encoder_layers", 1);
-  for (std::size_t i = 0; i < looked.size(); ++i) {
-    Module layer = layers("model.encoder.encoder." + std::to_string(i) + ".layers.{layer}", "encoder layers",
-                          all_layers(depth));
-    Tower block(layer, Part::vision);
-    add_detr_attention(block, hidden);
-    add_detr_mlp(block, hidden, wide);
-    tree.modules.push_back(std::move(layer));
-  }
+  for (std::size_t i = 0; i < looked.size(); ++i)
+    tree.modules.push_back(detr_layers("model.encoder.encoder." + std::to_string(i) + ".layers.{layer}",
+                                       "encoder layers", depth, hidden, wide));
   const auto sides = stage_sizes(config, "encoder_in_channels", {512, 1024, 2048});
   Module& joins = add_image_module(tree, "model.encoder", "joins pictures");
   for (std::size_t i = 0; i + 1 < sides.size(); ++i) {
@@ -143,15 +137,13 @@ void add_detr_decoder(ConfigReader& config, ModuleTree& tree, const Quantity& hi
                  wide = config.size("decoder_ffn_dim", 1024);
   config.require_divides(heads, hidden);
   const Quantity places = heads * levels * config.size("decoder_n_points", 4);
-  Module layer = layers("model.decoder.layers.{layer}", "decoder layers", all_layers(depth));
-  Tower block(layer, Part::vision);
-  add_detr_attention(block, hidden);
-  block.matrix("encoder_attn.sampling_offsets", hidden, Quantity(2) * places, true)
+  Module layer = detr_layers("model.decoder.layers.{layer}", "decoder layers", depth, hidden, wide);
+  Tower(layer, Part::vision)
+      .matrix("encoder_attn.sampling_offsets", hidden, Quantity(2) * places, true)
       .matrix("encoder_attn.attention_weights", hidden, places, true)
       .matrix("encoder_attn.value_proj", hidden, hidden, true)
       .matrix("encoder_attn.output_proj", hidden, hidden, true)
       .norm("encoder_attn_layer_norm", hidden, true);
-  add_detr_mlp(block, hidden, wide);
   tree.modules.push_back(std::move(layer));
   Tower(add_image_module(tree, "model.decoder.query_pos_head", "places of queries"), Part::vision)
       .matrix("layers.0", 4, Quantity(2) * hidden, true)

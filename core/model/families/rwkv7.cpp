@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/model/families/all_hub.h"
+#include "core/model/families/flash_linear.h"
 #include "core/model/families/hub_forward.h"
 #include "core/model/families/llama_kin.h"
 
@@ -23,48 +24,22 @@ Quantity read_rank(ConfigReader& config, std::string_view key, const Quantity& h
   return config.size(key, Quantity(std::string(key), std::max<std::uint64_t>(32, rank)));
 }
 
-void add_low_rank(Module& module, const std::string& name, const Quantity& hidden, const Quantity& rank,
-                  Role role, std::uint64_t heads, bool bias) {
-  add_linear(module,
-             {.name = name + ".lora.0", .in = hidden, .out = rank, .role = role, .part = Part::attention});
-  add_linear(module, {.name = name + ".lora.2",
-                      .in = rank,
-                      .out = hidden,
-                      .role = role,
-                      .part = Part::attention,
-                      .partition = Partition::columns,
-                      .units = heads,
-                      .bias = bias});
-}
-
 Module goose_time_mixing(const Goose& g, bool first) {
   Module module{"attn", "time mixing (RWKV-7)", {}, {}, {}};
-  const std::uint64_t heads = g.heads.value();
   for (const char* name : {"x_r", "x_w", "x_k", "x_v", "x_a", "x_g"})
     module.tensors.push_back(parameter(name, {1, 1, g.hidden}, Role::residual_mix, Part::attention));
   for (const char* name : {"k_k", "k_a"})
     module.tensors.push_back(parameter(name, {g.hidden}, Role::decay, Part::attention));
   module.tensors.push_back(parameter("r_k", {g.heads, g.head_dim}, Role::skip, Part::attention));
   for (const auto& [name, role] : {std::pair("r_proj", Role::q), {"k_proj", Role::k}, {"v_proj", Role::v}})
-    add_linear(module, {.name = name,
-                        .in = g.hidden,
-                        .out = g.hidden,
-                        .role = role,
-                        .part = Part::attention,
-                        .partition = Partition::columns,
-                        .units = heads});
-  add_low_rank(module, "w_lora", g.hidden, g.decay, Role::recurrent_decay, heads, true);
-  if (!first) add_low_rank(module, "v_lora", g.hidden, g.value, Role::residual_mix, heads, true);
-  add_low_rank(module, "a_lora", g.hidden, g.rate, Role::recurrent_beta, heads, true);
-  add_low_rank(module, "g_lora", g.hidden, g.gate, Role::recurrent_gate, heads, false);
+    add_mixing(module, {name, g.hidden, g.hidden, role, g.heads});
+  add_low_rank(module, {"w_lora", g.hidden, g.hidden, Role::recurrent_decay, g.heads, true}, g.decay);
+  if (!first)
+    add_low_rank(module, {"v_lora", g.hidden, g.hidden, Role::residual_mix, g.heads, true}, g.value);
+  add_low_rank(module, {"a_lora", g.hidden, g.hidden, Role::recurrent_beta, g.heads, true}, g.rate);
+  add_low_rank(module, {"g_lora", g.hidden, g.hidden, Role::recurrent_gate, g.heads, false}, g.gate);
   add_norm(module, "g_norm", g.hidden, Role::recurrent_norm, true, Part::attention);
-  add_linear(module, {.name = "o_proj",
-                      .in = g.hidden,
-                      .out = g.hidden,
-                      .role = Role::recurrent_out,
-                      .part = Part::attention,
-                      .partition = Partition::rows,
-                      .units = heads});
+  add_mixing_out(module, g.hidden, g.hidden, g.heads);
   return module;
 }
 

@@ -13,47 +13,19 @@ namespace {
 
 using namespace blocks;
 
-// How such an encoder stands in its document: alone or within a model with a head, and how wide it is.
-struct Standing {
-  bool alone;
-  std::string prefix;
-  Quantity hidden;
-};
-Standing stand(ConfigReader& config, ModuleTree& tree, const ImageKin& kin) {
-  const bool alone = is_alone(config, kin);
-  return {alone, alone ? "" : kin.prefix, read_image_width(config, tree, 768)};
-}
-
 EncoderBlock plain_block(ConfigReader& config, const Quantity& hidden) {
   return vit_block(hidden, config.size("intermediate_size", 3072));
 }
 
-// Layers, the norm behind them, and what classifies.
-void add_layers_and_classes(ConfigReader& config, ModuleTree& tree, const ImageKin& kin, const Standing& at) {
-  tree.modules.push_back(vit_blocks(config, tree, at.prefix + "encoder.layer.{layer}",
-                                    plain_block(config, at.hidden), kin.part));
-  Tower(add_image_module(tree, trimmed(at.prefix), "last norm"), kin.part).norm("layernorm", at.hidden, true);
-  if (at.alone)
-    tree.aliases = {{"", kin.prefix}};
-  else
-    add_image_classifier(config, tree, {"classifier"}, at.hidden);
-}
-
-void add_pooler(ConfigReader& config, ModuleTree& tree, const Quantity& hidden) {
-  Module pooler = head_module("pooler");
-  add_linear(pooler, head_matrix("pooler.dense", hidden, config.size("pooler_output_size", hidden)));
-  tree.modules.push_back(std::move(pooler));
+void add_classes(ConfigReader& config, ModuleTree& tree, const ImageKin& kin, const Quantity& hidden) {
+  if (!is_alone(config, kin)) add_image_classifier(config, tree, {"classifier"}, hidden);
 }
 
 // I-JEPA has no token beside the patches, ViT MSN one that is classified by.
 void describe_learnt_without_labels(ConfigReader& config, ModuleTree& tree, const ImageKin& kin,
                                     std::vector<std::string> tokens) {
-  const Standing at = stand(config, tree, kin);
-  add_seen(tree, at.prefix,
-           {at.hidden, seen_patches(config, 16), config.size("num_channels", 3),
-            pixel_sides(config, "patch_size", 16), std::move(tokens)},
-           kin.part);
-  add_layers_and_classes(config, tree, kin, at);
+  const Quantity hidden = add_plain_vit(config, tree, add_prefix(config, tree, kin), std::move(tokens));
+  add_classes(config, tree, kin, hidden);
 }
 void describe_ijepa(ConfigReader& config, ModuleTree& tree) {
   describe_learnt_without_labels(config, tree, {"ijepa.", "IJepa"}, {});
@@ -65,7 +37,8 @@ void describe_vit_msn(ConfigReader& config, ModuleTree& tree) {
 // ViViT: patches last for several frames (tubelets), and each has a place.
 void describe_vivit(ConfigReader& config, ModuleTree& tree) {
   const ImageKin kin{"vivit.", "Vivit"};
-  const Standing at = stand(config, tree, kin);
+  const std::string prefix = add_prefix(config, tree, kin);
+  const Quantity hidden = read_image_width(config, tree, 768);
   const auto sides = stage_sizes(config, "tubelet_size", {2, 16, 16});
   const Sides image = pixel_sides(config, "image_size", 224);
   config.require(sides.size() == 3, "tubelet_size is no number of frames, height and width");
@@ -76,78 +49,68 @@ void describe_vivit(ConfigReader& config, ModuleTree& tree) {
   const Quantity places = fits("num_frames", config.size("num_frames", 32), sides[0]) *
                           fits("image_size", image.height, sides[1]) *
                           fits("image_size", image.width, sides[2]);
-  Tower(add_image_module(tree, at.prefix + "embeddings", "what enters"), kin.part)
-      .tensor("cls_token", {1, 1, at.hidden})
-      .tensor("position_embeddings", {1, places + Quantity(1), at.hidden})
+  Tower(add_image_module(tree, prefix + "embeddings", "what enters"), kin.part)
+      .tensor("cls_token", {1, 1, hidden})
+      .tensor("position_embeddings", {1, places + Quantity(1), hidden})
       .tensor("patch_embeddings.projection.weight",
-              {at.hidden, config.size("num_channels", 3), sides[0], sides[1], sides[2]})
-      .tensor("patch_embeddings.projection.bias", {at.hidden});
-  add_layers_and_classes(config, tree, kin, at);
-  if (at.alone) add_pooler(config, tree, at.hidden);
+              {hidden, config.size("num_channels", 3), sides[0], sides[1], sides[2]})
+      .tensor("patch_embeddings.projection.bias", {hidden});
+  add_vit_layers(config, tree, prefix, hidden, kin.part);
+  add_classes(config, tree, kin, hidden);
+  if (is_alone(config, kin)) add_vit_pooler(config, tree, hidden);
 }
 
 // TimeSformer: each layer looks over time, then over a picture.
 void describe_timesformer(ConfigReader& config, ModuleTree& tree) {
   const ImageKin kin{"timesformer.", "Timesformer"};
-  const Standing at = stand(config, tree, kin);
+  const std::string prefix = add_prefix(config, tree, kin);
+  const Quantity hidden = read_image_width(config, tree, 768);
   const std::string kind = config.text("attention_type", "divided_space_time");
   const bool by_turns = kind == "divided_space_time";
   config.require(by_turns || kind == "space_only" || kind == "joint_space_time",
                  "attention_type is " + kind + ": no such attention is known");
-  add_seen(tree, at.prefix,
-           {at.hidden,
+  add_seen(tree, prefix,
+           {hidden,
             seen_patches(config, 16),
             config.size("num_channels", 3),
             pixel_sides(config, "patch_size", 16),
             {"cls_token"}},
            kin.part);
   if (kind != "space_only")
-    Tower(tree.modules.back(), kin.part)
-        .tensor("time_embeddings", {1, config.size("num_frames", 8), at.hidden});
-  const Quantity depth = read_layers(config, "num_hidden_layers", 12),
-                 wide = config.size("intermediate_size", 3072);
-  tree.layers = depth.value();
-  Module layer = layers(at.prefix + "encoder.layer.{layer}", "blocks", all_layers(depth));
-  Tower block(layer, kin.part);
-  const bool bias = config.flag("qkv_bias", true);
-  const auto attend = [&](const std::string& path) {
-    block.matrix(path + ".attention.qkv", at.hidden, Quantity(3) * at.hidden, bias)
-        .matrix(path + ".output.dense", at.hidden, at.hidden, true);
-  };
-  attend("attention");
-  block.norm("layernorm_before", at.hidden, true)
-      .norm("layernorm_after", at.hidden, true)
-      .matrix("intermediate.dense", at.hidden, wide, true)
-      .matrix("output.dense", wide, at.hidden, true);
-  if (by_turns) {
-    attend("temporal_attention");
-    block.norm("temporal_layernorm", at.hidden, true).matrix("temporal_dense", at.hidden, at.hidden, true);
-  }
+    Tower(tree.modules.back(), kin.part).tensor("time_embeddings", {1, config.size("num_frames", 8), hidden});
+  EncoderBlock block = plain_block(config, hidden);
+  block.qkv = "attention.attention.qkv";
+  Module layer = vit_blocks(config, tree, prefix + "encoder.layer.{layer}", block, kin.part);
+  if (by_turns)
+    Tower(layer, kin.part)
+        .matrix("temporal_attention.attention.qkv", hidden, Quantity(3) * hidden,
+                config.flag("qkv_bias", true))
+        .matrix("temporal_attention.output.dense", hidden, hidden, true)
+        .norm("temporal_layernorm", hidden, true)
+        .matrix("temporal_dense", hidden, hidden, true);
   tree.modules.push_back(std::move(layer));
-  Tower(add_image_module(tree, trimmed(at.prefix), "last norm"), kin.part).norm("layernorm", at.hidden, true);
-  if (at.alone)
-    tree.aliases = {{"", kin.prefix}};
-  else
-    add_image_classifier(config, tree, {"classifier"}, at.hidden);
+  Tower(add_image_module(tree, trimmed(prefix), "last norm"), kin.part).norm("layernorm", hidden, true);
+  add_classes(config, tree, kin, hidden);
 }
 
 // ViLT: words and patches in one sequence.
-void add_vilt_entry(ConfigReader& config, ModuleTree& tree, const Standing& at) {
-  add_seen(tree, at.prefix,
-           {at.hidden,
+void add_vilt_entry(ConfigReader& config, ModuleTree& tree, const std::string& prefix,
+                    const Quantity& hidden) {
+  add_seen(tree, prefix,
+           {hidden,
             seen_patches(config, 32, 384),
             config.size("num_channels", 3),
             pixel_sides(config, "patch_size", 32),
             {"cls_token"}},
            Part::vision);
   Tower(tree.modules.back(), Part::vision)
-      .tensor("token_type_embeddings.weight", {config.size("modality_type_vocab_size", 2), at.hidden});
-  Module& words = add_image_module(tree, at.prefix + "embeddings.text_embeddings", "words");
+      .tensor("token_type_embeddings.weight", {config.size("modality_type_vocab_size", 2), hidden});
+  Module& words = add_image_module(tree, prefix + "embeddings.text_embeddings", "words");
   Tower(words, Part::embedding)
-      .tensor("word_embeddings.weight", {config.size("vocab_size", 30522), at.hidden})
-      .tensor("position_embeddings.weight", {config.size("max_position_embeddings", 40), at.hidden})
-      .tensor("token_type_embeddings.weight", {config.size("type_vocab_size", 2), at.hidden})
-      .norm("LayerNorm", at.hidden, true);
+      .tensor("word_embeddings.weight", {config.size("vocab_size", 30522), hidden})
+      .tensor("position_embeddings.weight", {config.size("max_position_embeddings", 40), hidden})
+      .tensor("token_type_embeddings.weight", {config.size("type_vocab_size", 2), hidden})
+      .norm("LayerNorm", hidden, true);
   add_buffer(words, "position_ids", {1, config.size("max_position_embeddings", 40).value()});
 }
 
@@ -161,26 +124,24 @@ void add_vilt_classes(ConfigReader& config, ModuleTree& tree, const Quantity& in
 
 void describe_vilt(ConfigReader& config, ModuleTree& tree) {
   const ImageKin kin{"vilt.", "Vilt"};
-  const Standing at = stand(config, tree, kin);
+  const std::string prefix = add_prefix(config, tree, kin);
+  const Quantity hidden = read_image_width(config, tree, 768);
   const std::string& architecture = config.config().architecture();
-  add_vilt_entry(config, tree, at);
-  tree.modules.push_back(vit_blocks(config, tree, at.prefix + "encoder.layer.{layer}",
-                                    plain_block(config, at.hidden), kin.part));
-  Tower last(add_image_module(tree, trimmed(at.prefix), "last norm"), kin.part);
-  last.norm("layernorm", at.hidden, true);
-  if (!architecture.ends_with("ForTokenClassification"))
-    last.matrix("pooler.dense", at.hidden, at.hidden, true);
-  if (at.alone) {
-    tree.aliases = {{"", kin.prefix}};
-  } else if (architecture.ends_with("ForImageAndTextRetrieval")) {
-    Tower(add_image_module(tree, "", "whether words fit"), kin.part)
-        .matrix("rank_output", at.hidden, 1, true);
+  add_vilt_entry(config, tree, prefix, hidden);
+  tree.modules.push_back(
+      vit_blocks(config, tree, prefix + "encoder.layer.{layer}", plain_block(config, hidden), kin.part));
+  Tower last(add_image_module(tree, trimmed(prefix), "last norm"), kin.part);
+  last.norm("layernorm", hidden, true);
+  if (!architecture.ends_with("ForTokenClassification")) last.matrix("pooler.dense", hidden, hidden, true);
+  if (is_alone(config, kin)) return;
+  if (architecture.ends_with("ForImageAndTextRetrieval")) {
+    Tower(add_image_module(tree, "", "whether words fit"), kin.part).matrix("rank_output", hidden, 1, true);
   } else if (architecture.ends_with("ForTokenClassification")) {
-    add_image_classifier(config, tree, {"classifier"}, at.hidden);
+    add_image_classifier(config, tree, {"classifier"}, hidden);
   } else if (architecture.ends_with("ForQuestionAnswering")) {
-    add_vilt_classes(config, tree, at.hidden, Quantity(2) * at.hidden);
+    add_vilt_classes(config, tree, hidden, Quantity(2) * hidden);
   } else {
-    const Quantity all = config.size("num_images") * at.hidden;
+    const Quantity all = config.size("num_images") * hidden;
     add_vilt_classes(config, tree, all, all);
   }
 }

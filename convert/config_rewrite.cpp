@@ -47,8 +47,9 @@ void set_dtype(Json& config, ElementType type) {
 // The document, and the descriptions of a language model inside it.
 std::vector<Json*> levels_of(Json& config) {
   std::vector<Json*> levels = {&config};
-  for (const auto& [outer, inner] : kLanguageModelNests) {
+  for (const auto& [outer, inner, beside] : kLanguageModelNests) {
     if (!config.contains(outer) || !config[outer].is_object()) continue;
+    if (!beside.empty() && !config.contains(beside)) continue;
     Json* nest = &config[outer];
     if (!inner.empty()) nest = nest->contains(inner) ? &(*nest)[inner] : nullptr;
     if (nest != nullptr && nest->is_object()) levels.push_back(nest);

@@ -124,6 +124,20 @@ def make_hearing(draw, decoder, flags):
         config.update(semantic_tokenizer_encoder_config=encoder(), acoustic_tokenizer_chunk_size=hop * 10)
         return {**config, "tie_word_embeddings": chance()}
 
+    def vibevoice():
+        def samples(kind):
+            stages = draw.randint(1, 3)
+            config = {"model_type": kind, "hidden_size": draw.randint(3, 20), "ffn_expansion": draw.randint(1, 4)}
+            config.update(num_filters=draw.randint(2, 6), kernel_size=draw.randint(4, 9), channels=draw.randint(1, 2))
+            config.update(downsampling_ratios=[draw.randint(1, 4) for _ in range(stages)])
+            return {**config, "depths": [draw.randint(1, 3) for _ in range(stages + 1)]}
+
+        heard, words = samples("vibevoice_acoustic_tokenizer"), text("qwen2")
+        head = {"num_hidden_layers": draw.randint(1, 4), "intermediate_size": draw.randint(5, 60), "mlp_bias": chance()}
+        head.update(hidden_size=words["hidden_size"], latent_size=heard["hidden_size"], frequency_embedding_size=2 * draw.randint(2, 30))
+        config = {"text_config": words, "audio_config": heard, "diffusion_head_config": head}
+        return {**config, "semantic_model_config": samples("vibevoice_acoustic_tokenizer_encoder")}
+
     def whisper():
         config = whisper_side("whisper", True)
         config.pop("model_type")
@@ -305,6 +319,7 @@ def make_hearing(draw, decoder, flags):
         "granite_speech": ("GraniteSpeechForConditionalGeneration", granite_speech),
         "granite_speech_plus": ("GraniteSpeechPlusForConditionalGeneration", lambda: granite_speech("granite_speech_plus")),
         "vibevoice_asr": ("VibeVoiceAsrForConditionalGeneration", vibevoice_asr),
+        "vibevoice": ("VibeVoiceForConditionalGeneration", vibevoice),
         "whisper": ("WhisperForConditionalGeneration", whisper),
         "deepseek_ocr2": ("DeepseekOcr2ForConditionalGeneration", deepseek_ocr2),
         "unlimited_ocr": ("UnlimitedOcrForConditionalGeneration", unlimited_ocr),

@@ -355,6 +355,38 @@ def fire_red(code, document):
     return model
 
 
+def vibevoice(code, document):
+    """The encoders, and what speaks where the config has a head for it, around transformers' Qwen2."""
+    put_aside("vibevoice")
+    transformers.AutoModel.register = lambda *a: None  # transformers has models of these types, too
+    package("vibevoice.modular", code / "VibeVoice" / "vibevoice" / "modular")
+    configs = importlib.import_module("vibevoice.modular.configuration_vibevoice")
+    sounds = importlib.import_module("vibevoice.modular.modular_vibevoice_tokenizer")
+    head = importlib.import_module("vibevoice.modular.modular_vibevoice_diffusion_head")
+    text = Qwen2ForCausalLM(transformers.Qwen2Config(**document["decoder_config"]))
+    hidden = text.config.hidden_size
+
+    def connector(latent):
+        module = torch.nn.Module()
+        module.fc1, module.norm, module.fc2 = torch.nn.Linear(latent, hidden), torch.nn.RMSNorm(hidden), torch.nn.Linear(hidden, hidden)
+        return module
+
+    def build():
+        model, inner = torch.nn.Module(), torch.nn.Module()
+        model.model, inner.language_model = inner, text.model
+        acoustic = configs.VibeVoiceAcousticTokenizerConfig(**document["acoustic_tokenizer_config"])
+        semantic = configs.VibeVoiceSemanticTokenizerConfig(**document["semantic_tokenizer_config"])
+        inner.acoustic_tokenizer = sounds.VibeVoiceAcousticTokenizerModel(acoustic)
+        inner.semantic_tokenizer = sounds.VibeVoiceSemanticTokenizerModel(semantic)
+        inner.acoustic_connector, inner.semantic_connector = connector(acoustic.vae_dim), connector(semantic.vae_dim)
+        if "diffusion_head_config" in document:
+            inner.prediction_head = head.VibeVoiceDiffusionHead(configs.VibeVoiceDiffusionHeadConfig(**document["diffusion_head_config"]))
+        model.lm_head = text.lm_head
+        return model
+
+    return on_meta(build)
+
+
 def olmo(code, document):
     """The model under the class of hf_olmo, which puts "model." before all names."""
     put_aside("omegaconf", "omegaconf.errors", "olmo.util", "olmo.beam_search")
@@ -372,7 +404,7 @@ def olmo(code, document):
     return model
 
 
-BUILDERS = {"OLMoForCausalLM": olmo, "AndesVLForConditionalGeneration": andes, "MiniMindForCausalLM": minimind, "YuanForCausalLM": yuan, "FireRedASR2ForConditionalGeneration": fire_red,
+BUILDERS = {"VibeVoiceForConditionalGeneration": vibevoice, "VibeVoiceForASRTraining": vibevoice, "OLMoForCausalLM": olmo, "AndesVLForConditionalGeneration": andes, "MiniMindForCausalLM": minimind, "YuanForCausalLM": yuan, "FireRedASR2ForConditionalGeneration": fire_red,
             "BagelForConditionalGeneration": bagel, "HymbaForCausalLM": hymba, "MultiModalityCausalLM": deepseek, "MiniMindLM": minimind_lm, "Florence2ForConditionalGeneration": florence2, "HfMoondream": moondream}
 BUILDERS.update({name: lambda code, document, build=build: build(document) for name, build in scan_models.BUILDERS.items()})
 

@@ -28,9 +28,10 @@ std::string text_or_empty(const ParsedJson& object, std::string_view key,
 }
 
 std::optional<std::pair<std::string, const ParsedJson*>> nested_text(const ParsedJson& document) {
-  for (const auto& [outer, inner] : kLanguageModelNests) {
+  for (const auto& [outer, inner, beside] : kLanguageModelNests) {
     const ParsedJson* object = member(document, outer);
     if (object == nullptr || !object->is_object()) continue;
+    if (!beside.empty() && member(document, beside) == nullptr) continue;
     if (inner.empty()) return std::pair(std::string(outer), object);
     const ParsedJson* deeper = member(*object, inner);
     if (deeper != nullptr && deeper->is_object())

@@ -25,7 +25,8 @@ const ParsedJson* object_in(const ParsedJson& document, std::string_view key) {
 
 std::vector<const ParsedJson*> language_model_nests(const ParsedJson& document) {
   std::vector<const ParsedJson*> nests;
-  for (const auto& [outer, inner] : kLanguageModelNests) {
+  for (const auto& [outer, inner, beside] : kLanguageModelNests) {
+    if (!beside.empty() && object_in(document, beside) == nullptr) continue;
     const ParsedJson* nest = object_in(document, outer);
     if (nest != nullptr && !inner.empty()) nest = object_in(*nest, inner);
     if (nest != nullptr) nests.push_back(nest);

@@ -9,9 +9,17 @@
 
 namespace assay {
 
-// An object of the document, and one inside it where the second name is not empty.
-inline constexpr std::array<std::array<std::string_view, 2>, 4> kLanguageModelNests = {
-    {{"text_config", ""}, {"llm_config", ""}, {"language_config", ""}, {"thinker_config", "text_config"}}};
+// An object of the document, one inside it where the second name is not empty, and what must stand beside it where the
+// third is not: an encoder's decoder is no language model of its own, that of VibeVoice is one.
+struct LanguageModelNest {
+  std::string_view outer, inner = {}, beside = {};
+};
+inline constexpr std::array<LanguageModelNest, 5> kLanguageModelNests = {
+    {{"text_config"},
+     {"llm_config"},
+     {"language_config"},
+     {"thinker_config", "text_config"},
+     {"decoder_config", "", "semantic_tokenizer_config"}}};
 
 // Of these, in their order, those that `document` has.
 std::vector<const nlohmann::json*> language_model_nests(const nlohmann::json& document);

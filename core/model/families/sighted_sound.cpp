@@ -86,6 +86,8 @@ constexpr Names kGraniteSpeech[] = {"GraniteSpeechForConditionalGeneration",
                 kGraniteSpeechTypes[] = {"granite_speech", "granite_speech_plus"};
 constexpr Names kVibevoiceAsr[] = {"VibeVoiceAsrForConditionalGeneration"},
                 kVibevoiceAsrTypes[] = {"vibevoice_asr"};
+constexpr Names kVibevoice[] = {"VibeVoiceForConditionalGeneration"}, kVibevoiceTypes[] = {"vibevoice"};
+constexpr Names kOwnVibevoiceAsr[] = {"VibeVoiceForASRTraining", "VibeVoiceASRForConditionalGeneration"};
 constexpr std::string_view kFireRed[] = {"FireRedASR2ForConditionalGeneration"};
 
 constexpr auto kHearFirst = SightedNames::language_model_first;
@@ -109,6 +111,16 @@ constexpr Sighted kHearing[] = {
     {"Granite Speech", kGraniteSpeech, kGraniteSpeechTypes, kHearFirst, kHearTies, add_granite_speech},
     {"FireRedASR 2", kFireRed, {}, SightedNames::own, kHearDocument, add_fire_red, "", "llm.", fire_red_text},
     {"VibeVoice-ASR", kVibevoiceAsr, kVibevoiceAsrTypes, kHearFirst, kHearNever, add_vibevoice_asr},
+    {"VibeVoice-ASR",
+     kOwnVibevoiceAsr,
+     {},
+     kHearModel,
+     kHearDocument,
+     add_own_vibevoice_asr,
+     "decoder_config"},
+    {"VibeVoice", kVibevoice, kVibevoiceTypes, kHearModel, kHearDocument, add_own_vibevoice,
+     "decoder_config"},
+    {"VibeVoice", kVibevoice, kVibevoiceTypes, kHearModel, kHearDocument, add_vibevoice, "text_config"},
 };
 
 }  // namespace

@@ -94,8 +94,6 @@ def as_published(model, state):
         state = {name: t for name, t in state.items() if not name.endswith(left_out)}
         # The release of Cohere's, which NeMo wrote, has no such prefix.
         return {name.removeprefix("model.") if kind == "cohere_asr" else name: t for name, t in state.items()}
-    if kind == "qwen2_5_omni":  # what makes sound of words is not described
-        return {name: t for name, t in state.items() if not name.startswith("token2wav.")}
     if kind in ("mimi", "csm", "kyutai_speech_to_text", "moshi"):  # whether a book was begun: no weight
         return {name: t for name, t in state.items() if not name.endswith("codebook.initialized")}
     if kind == "vit_mae":  # as releases name it

@@ -146,7 +146,7 @@ def make_more(draw, decoder, flags):
         return {"text_config": language, "vision_config": vision, "tie_word_embeddings": tied}
 
     def omni_talker():
-        """Qwen2.5-Omni whole; what makes sound of the talker's words is left out of both sides."""
+        """Qwen2.5-Omni whole."""
         heads = draw.choice([1, 2, 4])
         hears = {"d_model": 8 * heads, "encoder_attention_heads": heads, "encoder_layers": 1, "encoder_ffn_dim": 9}
         sees = {"depth": 1, "hidden_size": 32, "num_heads": 4, "intermediate_size": 11, "out_hidden_size": 12}
@@ -155,7 +155,48 @@ def make_more(draw, decoder, flags):
         speaks = {**decoder(), "embedding_size": draw.randint(5, 40)}
         speaks.pop("tie_word_embeddings")
         thinker = {"text_config": reads, "audio_config": hears, "vision_config": sees}
-        return flags({"thinker_config": thinker, "talker_config": speaks}, "enable_audio_output")
+        blocks = draw.randint(2, 5)
+        dit = {"hidden_size": draw.randint(5, 40), "num_hidden_layers": draw.randint(1, 4), "num_attention_heads": draw.randint(1, 4)}
+        dit.update(head_dim=draw.randint(3, 9), ff_mult=draw.randint(1, 4), emb_dim=draw.randint(3, 20), num_embeds=draw.randint(5, 30))
+        dit.update(mel_dim=draw.randint(3, 20), enc_dim=draw.randint(3, 20), enc_emb_dim=draw.randint(3, 20))
+        dit.update(enc_channels=[draw.randint(6, 30) for _ in range(blocks)], enc_kernel_sizes=[draw.randint(1, 5) for _ in range(blocks)])
+        dit.update(enc_dilations=[1] * blocks, enc_attention_channels=draw.randint(3, 20), enc_se_channels=draw.randint(3, 20))
+        dit.update(enc_res2net_scale=draw.randint(1, 4), look_ahead_layers=[0], look_backward_layers=[0])
+        stretches, kinds = draw.randint(1, 3), draw.randint(1, 3)
+        sounds = {"mel_dim": dit["mel_dim"], "upsample_initial_channel": draw.randint(8, 40), "upsample_rates": [2] * stretches}
+        sounds.update(upsample_kernel_sizes=[draw.randint(2, 9) for _ in range(stretches)])
+        sounds.update(resblock_kernel_sizes=[draw.choice([3, 5, 7]) for _ in range(kinds)], resblock_dilation_sizes=[[1, 3, 5]] * kinds)
+        whole = {"thinker_config": thinker, "talker_config": speaks, "token2wav_config": {"dit_config": dit, "bigvgan_config": sounds}}
+        return flags(whole, "enable_audio_output")
+
+    def omni3_talker():
+        """Qwen3-Omni whole."""
+        heads = draw.choice([1, 2, 4])
+        hears = {"d_model": 8 * heads, "encoder_attention_heads": heads, "encoder_layers": 1, "encoder_ffn_dim": 9, "output_dim": 12}
+        hears.update(downsample_hidden_size=5, num_mel_bins=16)
+        sees = {"depth": 2, "hidden_size": 32, "num_heads": 4, "intermediate_size": 11, "out_hidden_size": 12, "deepstack_visual_indexes": [0]}
+
+        def mixture():
+            return {"num_experts": draw.randint(2, 6), "num_experts_per_tok": 2, "moe_intermediate_size": draw.randint(3, 20)}
+
+        reads, words, guesses = ({**decoder(), **kind} for kind in (mixture(), mixture(), {}))
+        for part in (reads, words, guesses):
+            part.pop("tie_word_embeddings")
+        reads["model_type"] = "qwen3_omni_moe_text"
+        words.update(shared_expert_intermediate_size=draw.randint(3, 20), decoder_sparse_step=draw.choice([1, 1, 2]), attention_bias=chance())
+        if chance():
+            words["mlp_only_layers"] = [0]
+        guesses.update(num_code_groups=draw.randint(2, 5), attention_bias=chance())
+        speaks = {"text_config": words, "code_predictor_config": guesses, "thinker_hidden_size": draw.randint(5, 40)}
+        speaks.update(spatial_merge_size=2, accept_hidden_layer=1, num_code_groups=guesses["num_code_groups"])
+        sound = decoder(head_dim=False)
+        for key in ("vocab_size", "tie_word_embeddings", "pad_token_id"):
+            sound.pop(key)
+        sound.update(codebook_size=draw.randint(5, 30), num_quantizers=draw.randint(1, 5), decoder_dim=draw.randint(8, 40))
+        sound.update(upsample_rates=[draw.randint(2, 5) for _ in range(draw.randint(1, 3))], attention_bias=chance())
+        sound.update(upsampling_ratios=[draw.randint(2, 3) for _ in range(draw.randint(1, 3))])
+        thinker = {"text_config": reads, "audio_config": hears, "vision_config": sees}
+        return flags({"thinker_config": thinker, "talker_config": speaks, "code2wav_config": sound}, "enable_audio_output")
 
     def series(stem, *options):
         """TimesFM, alone and with what tells the numbers that follow."""
@@ -192,6 +233,7 @@ def make_more(draw, decoder, flags):
         "timesfm": ("TimesFmModel", lambda: {**series("TimesFm", "use_positional_embedding"), "freq_size": draw.randint(1, 5)}),
         "timesfm2_5": ("TimesFm2_5Model", lambda: {**series("TimesFm2_5", "attention_bias", "use_bias"), "output_quantile_len": draw.randint(2, 9)}),
         "qwen2_5_omni": ("Qwen2_5OmniForConditionalGeneration", omni_talker),
+        "qwen3_omni_moe": ("Qwen3OmniMoeForConditionalGeneration", omni3_talker),
         "emu3": ("Emu3ForConditionalGeneration", emu3),
         "fast_vlm": ("FastVlmForConditionalGeneration", fast_vlm),
         "cohere_asr": ("CohereAsrForConditionalGeneration", cohere_asr),

@@ -90,10 +90,6 @@ void add_seeing(ConfigReader& document, ModuleTree& tree, const std::string& bef
   tree.towers.push_back(std::move(tower));
 }
 
-void tell_speech(ModuleTree& tree, const std::string& what) {
-  tree.not_counted.push_back({what, std::nullopt});
-}
-
 constexpr std::string_view kOmniText[] = {"qwen2_5_omni_text"}, kOmni3Text[] = {"qwen3_omni_moe_text"};
 
 }  // namespace
@@ -107,39 +103,6 @@ void add_omni_whole(ConfigReader& document, ModuleTree& tree) {
   add_seeing(document, tree, "thinker.");
 }
 
-// A Qwen2 over words of sound, which reads the thinker's hidden states. No token of text meets it: it is told as a tower.
-void add_omni_talker(ConfigReader& whole, ModuleTree& tree) {
-  if (!whole.flag("enable_audio_output", true)) return;
-  tell_speech(tree, "what makes sound of words (token2wav), and what the talker caches");
-  TowerConfig talker(whole, tree, "talker_config");
-  if (!talker) return;
-  const Quantity hidden = talker->size("hidden_size", 3584), words = talker->size("vocab_size", 8448);
-  const Quantity read = talker->size("embedding_size", 3584), wide = talker->size("intermediate_size", 18944);
-  const Quantity heads = talker->size("num_attention_heads", 28);
-  const auto told = talker->optional_size("head_dim");
-  const Quantity dim = told ? *told : talker->quotient(hidden, heads, "hidden_size / num_attention_heads");
-  const Quantity kv_width = talker->size("num_key_value_heads", 4) * dim;
-  Module speaks{"talker", "talker", {}, {}, {}};
-  Tower(speaks, Part::audio)
-      .tensor("model.embed_tokens.weight", {words, read})
-      .norm("model.norm", hidden, false)
-      .matrix("thinker_to_talker_proj", read, hidden, true)
-      .matrix("codec_head", hidden, words, false);
-  Module each =
-      layers("model.layers.{layer}", "layers", all_layers(read_layers(*talker, "num_hidden_layers", 28)));
-  Tower(each, Part::audio)
-      .norm("input_layernorm", hidden, false)
-      .norm("post_attention_layernorm", hidden, false)
-      .matrix("self_attn.q_proj", hidden, heads * dim, true)
-      .matrix("self_attn.k_proj", hidden, kv_width, true)
-      .matrix("self_attn.v_proj", hidden, kv_width, true)
-      .matrix("self_attn.o_proj", heads * dim, hidden, false)
-      .matrix("mlp.gate_proj", hidden, wide, false)
-      .matrix("mlp.up_proj", hidden, wide, false)
-      .matrix("mlp.down_proj", wide, hidden, false);
-  speaks.children = {std::move(each)};
-  tree.towers.push_back(std::move(speaks));
-}
 void add_omni3_hearing(ConfigReader& document, ModuleTree& tree, const std::string& before) {
   TowerConfig audio(document, tree, "audio_config");
   if (!audio) return;
@@ -160,7 +123,6 @@ void add_omni3_thinker(ConfigReader& document, ModuleTree& tree) {
 void add_omni3_whole(ConfigReader& document, ModuleTree& tree) {
   add_omni3_hearing(document, tree, "thinker.");
   add_qwen_vision(document, tree, "thinker.visual", 3, QwenMergers::lists);
-  tell_speech(tree, "what speaks: talker and code2wav");
 }
 
 const Family kQwen25OmniText = {"qwen2_5_omni_text", "Qwen2.5-Omni's language model", {}, kOmniText, {},

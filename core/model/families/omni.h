@@ -1,5 +1,5 @@
-// What Qwen's omni models have beside their language model: towers that see and hear; the whole also parts that speak. Of these
-// Qwen2.5-Omni's talker is counted, the others are told as not counted.
+// What Qwen's omni models have beside their language model: towers that see and hear; the whole also parts that speak
+// (omni_speech.cpp, omni3_speech.cpp).
 #pragma once
 
 #include <string>
@@ -16,5 +16,6 @@ void add_omni3_thinker(ConfigReader& document, ModuleTree& tree);  // Qwen3-Omni
 // Its ears alone, which Qwen3-ASR has as well.
 void add_omni3_hearing(ConfigReader& document, ModuleTree& tree, const std::string& before);
 void add_omni3_whole(ConfigReader& document, ModuleTree& tree);
+void add_omni3_talker(ConfigReader& whole, ModuleTree& tree);
 
 }  // namespace assay::families

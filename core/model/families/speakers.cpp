@@ -5,6 +5,7 @@
 #include "core/model/families/codec_mimi.h"
 #include "core/model/families/llama_kin.h"
 #include "core/model/families/sighted_parts.h"
+#include "core/model/families/small_decoders.h"
 #include "core/model/families/towers.h"
 #include "core/model/tower_blocks.h"
 
@@ -12,37 +13,6 @@ namespace assay::families {
 namespace {
 
 using namespace blocks;
-
-// A decoder of a tower: its sizes, by the keys that every Llama has.
-Decoder read_small_decoder(ConfigReader& config, const DecoderDefaults& of) {
-  Decoder d;
-  d.hidden = config.size("hidden_size", of.hidden);
-  d.layers = read_layers(config, "num_hidden_layers", of.layers);
-  d.heads = config.size("num_attention_heads", of.heads);
-  d.kv_heads = config.optional_size("num_key_value_heads", of.kv_heads).value_or(d.heads);
-  config.require_divides(d.kv_heads, d.heads);
-  const auto dim = config.optional_size("head_dim", of.head_dim);
-  d.head_dim = dim ? *dim : config.quotient(d.hidden, d.heads, "hidden_size / num_attention_heads");
-  if (of.intermediate > 0) d.intermediate = config.size("intermediate_size", of.intermediate);
-  return d;
-}
-
-Module small_llama(ConfigReader& config, const Decoder& d, std::string path) {
-  const bool bias = config.flag("attention_bias", false), mlp_bias = config.flag("mlp_bias", false);
-  const Quantity kv_width = d.kv_heads * d.head_dim;
-  Module blocks = layers(std::move(path), "layers", all_layers(d.layers));
-  Tower(blocks, Part::audio)
-      .norm("input_layernorm", d.hidden, false)
-      .norm("post_attention_layernorm", d.hidden, false)
-      .matrix("self_attn.q_proj", d.hidden, d.heads * d.head_dim, bias)
-      .matrix("self_attn.k_proj", d.hidden, kv_width, bias)
-      .matrix("self_attn.v_proj", d.hidden, kv_width, bias)
-      .matrix("self_attn.o_proj", d.heads * d.head_dim, d.hidden, bias)
-      .matrix("mlp.gate_proj", d.hidden, d.intermediate, mlp_bias)
-      .matrix("mlp.up_proj", d.hidden, d.intermediate, mlp_bias)
-      .matrix("mlp.down_proj", d.intermediate, d.hidden, mlp_bias);
-  return blocks;
-}
 
 void tell_frames(ModuleTree& tree, const std::string& what) {
   tree.not_counted.push_back({what + ": what it caches within a frame", std::nullopt});
@@ -76,7 +46,7 @@ void add_csm_depth(ConfigReader& config, ModuleTree& tree, const Quantity& all_c
     speaks.tensors.front().storage = Storage::tied;
     speaks.tensors.front().same_as = "backbone_model.embed_tokens.embed_audio_tokens.weight";
   }
-  speaks.children = {small_llama(*depth, d, "model.layers.{layer}")};
+  speaks.children = {small_llama(d, "model.layers.{layer}", read_small_layers(*depth))};
   add_tower(tree, std::move(speaks));
 }
 

@@ -33,7 +33,7 @@ struct Samples {
   }
 };
 
-void check(ConfigReader& config, const Samples& of) {
+void check_samples(ConfigReader& config, const Samples& of) {
   config.require(of.depths.size() == of.ratios.size() + 1 && of.depths.size() < 30,
                  "there is not one depth more than ratios");
   for (const std::uint64_t depth : of.depths)
@@ -43,7 +43,7 @@ void check(ConfigReader& config, const Samples& of) {
 }
 
 // A convolution of each channel, an MLP, each scaled by a vector.
-void add_block(Tower& tower, const std::string& block, const Quantity& width, const Samples& of) {
+void add_sample_block(Tower& tower, const std::string& block, const Quantity& width, const Samples& of) {
   const std::string mixer = block + (of.own_names ? ".mixer.conv.conv.conv" : ".mixer.conv");
   tower.norm(block + ".norm", width, of.norm_bias).norm(block + ".ffn_norm", width, of.norm_bias);
   if (of.scaled) tower.tensor(block + ".gamma", {width}).tensor(block + ".ffn_gamma", {width});
@@ -53,63 +53,64 @@ void add_block(Tower& tower, const std::string& block, const Quantity& width, co
       .matrix(block + ".ffn.linear2", of.expansion * width, width, of.bias);
 }
 
-void add_convolution(Tower& tower, const std::string& name, const std::vector<Quantity>& shape,
+void add_causal_conv(Tower& tower, const std::string& name, const std::vector<Quantity>& shape,
                      const Quantity& out, bool bias) {
   tower.tensor(name + ".weight", shape);
   if (bias) tower.tensor(name + ".bias", {out});
 }
 
 // What leads into a stage, and where its blocks stand.
-std::string entry(const Samples& of, std::size_t stage, bool decodes) {
+std::string stage_entry(const Samples& of, std::size_t stage, bool decodes) {
   const std::string at =
       of.own_names ? (decodes ? "upsample_layers." : "downsample_layers.") + std::to_string(stage) + ".0"
       : stage == 0 ? "stem"
                    : "conv_layers." + std::to_string(stage - 1);
   return at + (decodes && stage > 0 ? ".convtr.convtr" : ".conv.conv");
 }
-std::string blocks_of(const Samples& of, std::size_t stage) {
+std::string stage_blocks(const Samples& of, std::size_t stage) {
   if (of.own_names) return "stages." + std::to_string(stage) + ".";
   return (stage == 0 ? "stem" : "conv_layers." + std::to_string(stage - 1)) + ".stage.";
 }
 
-Module encoder(ConfigReader& config, const Samples& of, std::string path) {
-  check(config, of);
+Module sample_encoder(ConfigReader& config, const Samples& of, std::string path) {
+  check_samples(config, of);
   Module module{std::move(path), "encoder of sound (VibeVoice)", {}, {}, {}};
   Tower tower(module, Part::audio);
-  add_convolution(tower, entry(of, 0, false), {of.filters, of.channels, of.kernel}, of.filters, of.bias);
+  add_causal_conv(tower, stage_entry(of, 0, false), {of.filters, of.channels, of.kernel}, of.filters,
+                  of.bias);
   for (std::size_t i = 0; i < of.depths.size(); ++i) {
     if (i > 0)
-      add_convolution(tower, entry(of, i, false),
+      add_causal_conv(tower, stage_entry(of, i, false),
                       {of.width(i), of.width(i - 1), Quantity(2) * Quantity(of.ratios[i - 1])}, of.width(i),
                       of.bias);
     for (std::uint64_t j = 0; j < of.depths[i]; ++j)
-      add_block(tower, blocks_of(of, i) + std::to_string(j), of.width(i), of);
+      add_sample_block(tower, stage_blocks(of, i) + std::to_string(j), of.width(i), of);
   }
   const Quantity last = of.width(of.ratios.size());
   if (of.last_norm) tower.norm("norm", last, of.norm_bias);
-  add_convolution(tower, of.own_names ? "head.conv.conv" : "head.conv", {of.latent, last, of.last_kernel},
+  add_causal_conv(tower, of.own_names ? "head.conv.conv" : "head.conv", {of.latent, last, of.last_kernel},
                   of.latent, of.bias);
   return module;
 }
 
-Module decoder(ConfigReader& config, const Samples& of, std::string path) {
-  check(config, of);
+Module sample_decoder(ConfigReader& config, const Samples& of, std::string path) {
+  check_samples(config, of);
   Module module{std::move(path), "decoder of sound (VibeVoice)", {}, {}, {}};
   Tower tower(module, Part::audio);
   const std::size_t stages = of.ratios.size();
-  add_convolution(tower, entry(of, 0, true), {of.width(stages), of.latent, of.kernel}, of.width(stages),
+  add_causal_conv(tower, stage_entry(of, 0, true), {of.width(stages), of.latent, of.kernel}, of.width(stages),
                   of.bias);
   for (std::size_t i = 0; i < of.depths.size(); ++i) {
     const Quantity width = of.width(stages - i);
     if (i > 0)
-      add_convolution(tower, entry(of, i, true),
+      add_causal_conv(tower, stage_entry(of, i, true),
                       {of.width(stages - i + 1), width, Quantity(2) * Quantity(of.ratios[i - 1])}, width,
                       of.bias);
     for (std::uint64_t j = 0; j < of.depths[i]; ++j)
-      add_block(tower, blocks_of(of, i) + std::to_string(j), width, of);
+      add_sample_block(tower, stage_blocks(of, i) + std::to_string(j), width, of);
   }
   if (of.last_norm) tower.norm("norm", of.filters, of.norm_bias);
-  add_convolution(tower, of.own_names ? "head.conv.conv" : "head.conv",
+  add_causal_conv(tower, of.own_names ? "head.conv.conv" : "head.conv",
                   {of.channels, of.filters, of.last_kernel}, of.channels, of.bias);
   return module;
 }
@@ -127,7 +128,7 @@ Samples read_samples(ConfigReader& audio, std::uint64_t latent) {
 }
 
 // A decoder is its encoder in a mirror.
-Samples mirrored(Samples of) {
+Samples mirror_image(Samples of) {
   std::reverse(of.ratios.begin(), of.ratios.end());
   std::reverse(of.depths.begin(), of.depths.end());
   return of;
@@ -139,8 +140,9 @@ struct DenoiserNames {
 
 // Takes noise away from a latent, told by the language model what to say: an MLP a layer, each between a shift, a scale and
 // a gate that follow from the time.
-Module denoiser(std::string path, const Quantity& hidden, const Quantity& latent, const Quantity& wide,
-                const Quantity& depth, const Quantity& waves, bool mlp_bias, const DenoiserNames& names) {
+Module sample_denoiser(std::string path, const Quantity& hidden, const Quantity& latent, const Quantity& wide,
+                       const Quantity& depth, const Quantity& waves, bool mlp_bias,
+                       const DenoiserNames& names) {
   Module module{std::move(path), "head of the diffusion", {}, {}, {}};
   Tower(module, Part::audio)
       .matrix("noisy_images_proj", latent, hidden, false)
@@ -180,7 +182,7 @@ void add_vibevoice_asr(ConfigReader& document, ModuleTree& tree) {
     TowerConfig audio(document, tree, kind + "_tokenizer_encoder_config");
     if (!audio) return;
     const Samples of = read_samples(*audio, kind == "acoustic" ? 64 : 128);
-    add_tower(tree, encoder(*audio, of, kind + "_tokenizer_encoder"));
+    add_tower(tree, sample_encoder(*audio, of, kind + "_tokenizer_encoder"));
     Tower(projector, Part::projector)
         .matrix(kind + "_linear_1", of.latent, out, true)
         .norm(kind + "_norm", out, false)
@@ -195,16 +197,17 @@ void add_vibevoice(ConfigReader& document, ModuleTree& tree) {
   document.require(audio && semantic && head,
                    "audio_config, semantic_model_config or diffusion_head_config is missing");
   const Samples heard = read_samples(*audio, 64), said = read_samples(*semantic, 128);
-  add_tower(tree, encoder(*audio, heard, "model.audio_tower.encoder"));
-  add_tower(tree, decoder(*audio, mirrored(heard), "model.audio_tower.decoder"));
-  add_tower(tree, encoder(*semantic, said, "model.semantic_tokenizer_encoder"));
+  add_tower(tree, sample_encoder(*audio, heard, "model.audio_tower.encoder"));
+  add_tower(tree, sample_decoder(*audio, mirror_image(heard), "model.audio_tower.decoder"));
+  add_tower(tree, sample_encoder(*semantic, said, "model.semantic_tokenizer_encoder"));
   add_connector(tree, "model.multi_modal_projector", heard.latent, "linear_1", "act", "linear_2");
   add_connector(tree, "model.semantic_connector", said.latent, "linear_1", "act", "linear_2");
   // The class takes width and latents from the other sections, whatever this one says.
-  add_tower(tree, denoiser("model.diffusion_head", text_width(tree), heard.latent,
-                           head->size("intermediate_size", 4608), read_layers(*head, "num_hidden_layers", 4),
-                           head->size("frequency_embedding_size", 256), head->flag("mlp_bias", false),
-                           {"timestep_proj.fc1", "timestep_proj.fc2", "linear", "linear_2", "linear_1"}));
+  add_tower(tree,
+            sample_denoiser("model.diffusion_head", text_width(tree), heard.latent,
+                            head->size("intermediate_size", 4608), read_layers(*head, "num_hidden_layers", 4),
+                            head->size("frequency_embedding_size", 256), head->flag("mlp_bias", false),
+                            {"timestep_proj.fc1", "timestep_proj.fc2", "linear", "linear_2", "linear_1"}));
   add_bare(tree, "model.latent_scaling_factor", {});
   add_bare(tree, "model.latent_bias_factor", {});
 }
@@ -252,7 +255,7 @@ Samples read_own_samples(ConfigReader& config) {
 
 // decoder_ratios and decoder_depths, and where they are not told the encoder's in a mirror.
 Samples read_own_decoder(ConfigReader& config, const Samples& heard) {
-  Samples of = mirrored(heard);
+  Samples of = mirror_image(heard);
   of.filters = config.size("decoder_n_filters", 32);
   const auto& text = config.config().text();
   if (const auto ratios = config.numbers("decoder_ratios")) of.ratios = *ratios;
@@ -266,9 +269,10 @@ void add_own_encoders(ConfigReader& document, ModuleTree& tree) {
       semantic(document, tree, "semantic_tokenizer_config");
   document.require(acoustic && semantic, "acoustic_tokenizer_config or semantic_tokenizer_config is missing");
   const Samples heard = read_own_samples(*acoustic), said = read_own_samples(*semantic);
-  add_tower(tree, encoder(*acoustic, heard, "model.acoustic_tokenizer.encoder"));
-  add_tower(tree, decoder(*acoustic, read_own_decoder(*acoustic, heard), "model.acoustic_tokenizer.decoder"));
-  add_tower(tree, encoder(*semantic, said, "model.semantic_tokenizer.encoder"));
+  add_tower(tree, sample_encoder(*acoustic, heard, "model.acoustic_tokenizer.encoder"));
+  add_tower(tree, sample_decoder(*acoustic, read_own_decoder(*acoustic, heard),
+                                 "model.acoustic_tokenizer.decoder"));
+  add_tower(tree, sample_encoder(*semantic, said, "model.semantic_tokenizer.encoder"));
   add_connector(tree, "model.acoustic_connector", heard.latent, "fc1", "norm", "fc2");
   add_connector(tree, "model.semantic_connector", said.latent, "fc1", "norm", "fc2");
 }
@@ -290,7 +294,7 @@ void add_own_vibevoice(ConfigReader& document, ModuleTree& tree) {
   const Quantity wide("hidden_size × head_ffn_ratio",
                       static_cast<std::uint64_t>(static_cast<double>(hidden.value()) * times));
   document.require(wide.value() > 0, "head_ffn_ratio leaves an MLP no width");
-  Module denoises = denoiser(
+  Module denoises = sample_denoiser(
       "model.prediction_head", hidden, head->size("latent_size", 64), wide,
       read_layers(*head, "head_layers", 4), 256, false,
       {"t_embedder.mlp.0", "t_embedder.mlp.2", "adaLN_modulation.1", "linear", "adaLN_modulation.1"});

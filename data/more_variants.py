@@ -198,6 +198,27 @@ def make_more(draw, decoder, flags):
         thinker = {"text_config": reads, "audio_config": hears, "vision_config": sees}
         return flags({"thinker_config": thinker, "talker_config": speaks, "code2wav_config": sound}, "enable_audio_output")
 
+    def dots3_towers():
+        """Of the published text, two layers; what it sees and hears with."""
+        blocks, heads, out = draw.randint(1, 6), draw.choice([1, 2, 4]), 8 * draw.randint(2, 5)
+        width = heads * draw.choice([4, 6, 8])
+        kinds = [draw.choice(["dense", "sparse"]) for _ in range(blocks)]
+        sees = {"hidden_size": width, "num_attention_heads": heads, "num_hidden_layers": blocks, "intermediate_size": draw.randint(5, 40)}
+        sees.update(moe_intermediate_size=draw.randint(3, 20), num_local_experts=draw.randint(2, 6), num_experts_per_tok=2)
+        sees.update(mlp_layer_types=kinds, adapter_in_dim=width, adapter_out_dim=out, attention_bias=chance(), patch_size=draw.randint(2, 5))
+        sees["spatial_merge_size"] = sees["adapter_merge_size"] = draw.randint(1, 3)
+        own = {str(i): {"num_local_experts": draw.randint(2, 6)} for i, kind in enumerate(kinds) if kind == "sparse" and chance()}
+        if own:
+            sees["per_layer_config"] = own
+        if "sparse" not in kinds:
+            sees["mlp_bias"] = chance()
+        hears = {"hidden_size": 8 * heads, "num_attention_heads": heads, "num_hidden_layers": draw.randint(1, 3), "intermediate_size": draw.randint(5, 40)}
+        hears.update(feature_size=draw.randint(5, 40), downsample_hidden_size=draw.randint(3, 9), attention_bias=chance())
+        hears.update(adapter_input_size=8 * heads, adapter_out_dim=out)
+        words = {"vocab_size": draw.randint(50, 300), "hidden_size": out, "num_hidden_layers": 2, "n_routed_experts": 4, "num_experts_per_tok": 2}
+        words.update(intermediate_size=draw.randint(5, 40), moe_intermediate_size=draw.randint(3, 20), pad_token_id=None)
+        return {"text_config": words, "vision_config": sees, "audio_config": hears}
+
     def series(stem, *options):
         """TimesFM, alone and with what tells the numbers that follow."""
         heads = draw.choice([1, 2, 4])
@@ -233,6 +254,7 @@ def make_more(draw, decoder, flags):
         "timesfm": ("TimesFmModel", lambda: {**series("TimesFm", "use_positional_embedding"), "freq_size": draw.randint(1, 5)}),
         "timesfm2_5": ("TimesFm2_5Model", lambda: {**series("TimesFm2_5", "attention_bias", "use_bias"), "output_quantile_len": draw.randint(2, 9)}),
         "qwen2_5_omni": ("Qwen2_5OmniForConditionalGeneration", omni_talker),
+        "dots3_note": ("Dots3NoteForConditionalGeneration", dots3_towers),
         "qwen3_omni_moe": ("Qwen3OmniMoeForConditionalGeneration", omni3_talker),
         "emu3": ("Emu3ForConditionalGeneration", emu3),
         "fast_vlm": ("FastVlmForConditionalGeneration", fast_vlm),

@@ -90,12 +90,14 @@ class Deriver {
   }
 
  private:
+  // Of what reads tokens; a tower may have others.
   void count_experts() {
     std::set<std::uint64_t> experts;
     for (const CutName& name : names_) {
+      if (!(name.expert || is_stack(name)) || is_of_tower(name)) continue;
       if (name.expert)
         experts.insert(name.number(*name.expert));
-      else if (is_stack(name))
+      else
         tree_.experts = std::max(tree_.experts, name.tensor->shape[0]);
     }
     tree_.experts = std::max<std::uint64_t>(tree_.experts, experts.size());
@@ -189,6 +191,11 @@ class Deriver {
 
   static bool is_tower(Part part) {
     return part == Part::vision || part == Part::audio || part == Part::projector;
+  }
+  bool is_of_tower(const CutName& name) const {
+    const std::size_t dimensions = name.tensor->shape.size();
+    return is_tower(
+        derive_role(name.joined(0, name.parts.size()), dimensions, name.layer.has_value(), true, gguf_).part);
   }
   void place(Module module, Part part, bool predicts) {
     (predicts ? tree_.mtp : is_tower(part) ? tree_.towers : tree_.modules).push_back(std::move(module));

@@ -6,6 +6,7 @@
 
 #include "core/model/families/all_2026.h"
 #include "core/model/families/deepseek.h"
+#include "core/model/families/dots3_towers.h"
 #include "core/model/families/forward.h"
 #include "core/model/families/told_layers.h"
 #include "core/system/json.h"
@@ -220,6 +221,7 @@ void describe_dots3_note(ConfigReader& config, ModuleTree& tree) {
     tree.attention.push_back(std::move(g));
   }
   add_dots3_prediction(config, tree, d, read_dots3_prediction(config, of_all, sizes, kinds));
+  add_dots3_towers(config, tree);
 }
 
 // Layers with a window rotate by another base than those without, unless rope_parameters say one for all.
@@ -258,12 +260,13 @@ Hyperparameters forward_dots3_note(ConfigReader& config, const ModuleTree& tree)
   return h;
 }
 
-constexpr std::string_view kDots3Architectures[] = {"Dots3NoteForCausalLM"},
+constexpr std::string_view kDots3Architectures[] = {"Dots3NoteForCausalLM",
+                                                    "Dots3NoteForConditionalGeneration"},
                            kDots3Types[] = {"dots3_note_text", "dots3_note"};
 
 }  // namespace
 
-const Family kDots3Note = {"dots3_note", "dots3-note (text)", kDots3Architectures, kDots3Types,
+const Family kDots3Note = {"dots3_note", "dots3-note",        kDots3Architectures, kDots3Types,
                            {},           describe_dots3_note, forward_dots3_note};
 
 }  // namespace assay::families

@@ -8,6 +8,7 @@
 
 #include "core/model/families/encoder_towers.h"
 #include "core/model/families/hearing.h"
+#include "core/model/families/minicpm_speech.h"
 #include "core/model/families/sighted_own_code.h"
 #include "core/model/families/sighted_parts.h"
 #include "core/model/families/towers.h"
@@ -145,7 +146,7 @@ void add_minicpm_o(ConfigReader& document, ModuleTree& tree) {
   if (document.flag("init_vision", true)) add_seeing_minicpm(document, tree);
   if (document.flag("init_audio", true)) add_hearing_minicpm(document, tree);
   if (document.flag("init_tts", true))
-    tree.not_counted.push_back({"what it speaks with (tts)", std::nullopt});
+    add_minicpm_speech(document, tree, version_of(document.config(), "2.6"));
 }
 
 }  // namespace assay::families

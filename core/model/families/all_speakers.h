@@ -12,6 +12,8 @@ extern const Family kCsm, kDia, kKyutaiStt, kMoshi, kHiggs;
 // vits.cpp
 extern const Family kVits, kSpeecht5HifiGan;
 // transducers.cpp
-extern const Family kParakeetCtc, kParakeetRnnt, kParakeetTdt;
+extern const Family kParakeetCtc, kParakeetRnnt, kParakeetTdt, kNemotronAsrStreaming, kNemotron35Asr;
+// nemotron_speech.cpp
+extern const Family kNemotronDiarization;
 
 }  // namespace assay::families

@@ -86,6 +86,8 @@ constexpr Names kGraniteSpeech[] = {"GraniteSpeechForConditionalGeneration",
                 kGraniteSpeechTypes[] = {"granite_speech", "granite_speech_plus"};
 constexpr Names kVibevoiceAsr[] = {"VibeVoiceAsrForConditionalGeneration"},
                 kVibevoiceAsrTypes[] = {"vibevoice_asr"};
+constexpr Names kTranscribe[] = {"Nemotron3_5TranscribeForConditionalGeneration"},
+                kTranscribeTypes[] = {"nemo_speechlm"};
 constexpr std::string_view kFireRed[] = {"FireRedASR2ForConditionalGeneration"};
 
 constexpr auto kHearFirst = SightedNames::language_model_first;
@@ -109,6 +111,8 @@ constexpr Sighted kHearing[] = {
     {"Granite Speech", kGraniteSpeech, kGraniteSpeechTypes, kHearFirst, kHearTies, add_granite_speech},
     {"FireRedASR 2", kFireRed, {}, SightedNames::own, kHearDocument, add_fire_red, "", "llm.", fire_red_text},
     {"VibeVoice-ASR", kVibevoiceAsr, kVibevoiceAsrTypes, kHearFirst, kHearNever, add_vibevoice_asr},
+    {"Nemotron 3.5 Transcribe", kTranscribe, kTranscribeTypes, SightedNames::own, kHearNever,
+     add_nemotron_transcribe, "", "llm."},
 };
 
 }  // namespace

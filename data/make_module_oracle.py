@@ -116,6 +116,10 @@ def as_published(model, state):
     if kind in ("grounding-dino", "mm-grounding-dino", "mask2former"):  # which cell of a table each pair takes, and weights of a loss
         left_out = ("relative_position_index", "criterion.empty_weight")
         return {name: t for name, t in state.items() if not name.endswith(left_out)}
+    if kind == "altclip":  # its reversal renames the layers of what sees, too
+        return {name.replace("vision_model.encoder.layer.", "vision_model.encoder.layers."): t for name, t in state.items()}
+    if kind == "bros":  # angles, and whole numbers
+        return {name: t for name, t in state.items() if not name.endswith(("inv_freq", "position_ids"))}
     if kind in BATCH_NORMED:
         return {name: t for name, t in state.items() if not name.endswith(NORM_STATISTICS)}
     if kind in ("resnet", "vitpose", "dpt", "rt_detr", "rt_detr_v2"):  # what batch norms have seen, and how offsets are scaled

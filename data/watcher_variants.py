@@ -210,7 +210,53 @@ def make_watchers(draw, decoder, flags):
         kind = draw.choice(["Model", "ForUniversalSegmentation"])
         return {**flags(config, "enforce_input_projection"), "architectures": ["Mask2Former" + kind]}
 
+    # What came from others' encoders, and a codec.
+
+    def vjepa2():
+        heads, narrow = draw.choice([1, 2]), draw.choice([1, 2])
+        config = {"hidden_size": 12 * heads * draw.randint(1, 3), "num_attention_heads": heads, "patch_size": draw.randint(2, 6)}
+        config.update(tubelet_size=draw.randint(1, 3), in_chans=draw.randint(1, 4), num_hidden_layers=draw.randint(1, 4))
+        config.update(mlp_ratio=draw.choice([1.5, 2.0, 4.0]), pred_mlp_ratio=draw.choice([1.5, 2.0, 4.0]))
+        config.update(pred_hidden_size=12 * narrow * draw.randint(1, 3), pred_num_attention_heads=narrow)
+        config.update(pred_num_hidden_layers=draw.randint(1, 3), pred_num_mask_tokens=draw.randint(1, 9))
+        config.update(num_pooler_layers=draw.randint(0, 3), crop_size=config["patch_size"] * 4)
+        kind = draw.choice(["Model", "ForVideoClassification"])
+        return {**flags(config, "qkv_bias"), **labels(), "architectures": ["VJEPA2" + kind]}
+
+    def dinov3_convnext():
+        stages = 4
+        config = {"hidden_sizes": some(3, 20, stages), "depths": some(1, 3, stages), "num_channels": draw.randint(1, 4)}
+        return {**config, "layer_scale_init_value": draw.choice([0.0, 1e-6])}
+
+    def words(**more):
+        heads = draw.choice([1, 2, 4])
+        config = {"vocab_size": draw.randint(50, 300), "hidden_size": 16 * heads * draw.randint(1, 2), "num_attention_heads": heads}
+        config.update(num_hidden_layers=draw.randint(1, 4), intermediate_size=draw.randint(5, 40), type_vocab_size=draw.randint(1, 3))
+        return {**config, "max_position_embeddings": draw.randint(9, 60), **more}
+
+    def altclip():
+        heads, patch = draw.choice([1, 2]), draw.randint(2, 5)
+        seen = {"hidden_size": 8 * heads, "num_attention_heads": heads, "num_hidden_layers": draw.randint(1, 3), "patch_size": patch}
+        seen.update(intermediate_size=draw.randint(5, 40), image_size=patch * draw.randint(2, 4), num_channels=draw.randint(1, 3))
+        read = words(project_dim=draw.randint(4, 40), pad_token_id=1)
+        return {"text_config": read, "vision_config": seen, "projection_dim": draw.randint(4, 40)}
+
+    def bros():
+        config = {**words(), "dim_bbox": draw.choice([2, 4, 8]), **labels()}
+        return {**config, "hidden_size": 64 * draw.randint(1, 2), "architectures": ["Bros" + draw.choice(["Model", "ForTokenClassification"])]}
+
+    def dac():
+        steps = draw.randint(1, 4)
+        config = {"downsampling_ratios": some(2, 8, steps), "encoder_hidden_size": draw.randint(2, 9)}
+        config.update(decoder_hidden_size=2**steps * draw.randint(2, 6), n_codebooks=draw.randint(1, 5))
+        return {**config, "codebook_size": 2 ** draw.randint(2, 6), "codebook_dim": draw.randint(2, 9)}
+
     return {
+        "vjepa2": ("", vjepa2),
+        "dinov3_convnext": ("DINOv3ConvNextModel", dinov3_convnext),
+        "altclip": ("AltCLIPModel", altclip),
+        "bros": ("", bros),
+        "dac": ("DacModel", dac),
         "grounding-dino": ("", grounding("GroundingDino", ["decoder_bbox_embed_share"])),
         "mm-grounding-dino": ("", grounding("MMGroundingDino", ["decoder_bbox_embed_share", "decoder_cls_embed_share"])),
         "mask2former": ("", mask2former),

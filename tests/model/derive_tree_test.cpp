@@ -85,7 +85,10 @@ TEST_P(DerivedTrees, HoldWhatTheDescriptionHolds) {
                                           "nemotron3_diarization",
                                           "nemotron_asr_streaming",
                                           "sam2",
-                                          "sam2_video"};
+                                          "sam2_video",
+                                          "vjepa2",
+                                          "dinov3_convnext",
+                                          "dac"};
   const auto among = [&](std::span<const std::string_view> families) {
     return std::find(families.begin(), families.end(), described.family) != families.end();
   };

@@ -177,7 +177,12 @@ TEST(Watchers, DamagedConfigsAreRefusedOrTold) {
                            "sam2_video",
                            "grounding_dino",
                            "mm_grounding_dino",
-                           "mask2former"}) {
+                           "mask2former",
+                           "vjepa2",
+                           "dinov3_convnext",
+                           "altclip",
+                           "bros",
+                           "dac"}) {
     const std::string path = std::string("data/fixtures/configs/") + name + ".json";
     damage_each(parse_json(test::read_file(test::source_dir() / path), path), ParsedJson::json_pointer(),
                 name);

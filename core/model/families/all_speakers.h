@@ -5,8 +5,8 @@
 
 namespace assay::families {
 
-// codec_mimi.cpp
-extern const Family kMimi;
+// codec_mimi.cpp, codec_dac.cpp
+extern const Family kMimi, kDac;
 // speakers.cpp
 extern const Family kCsm, kDia, kKyutaiStt, kMoshi, kHiggs;
 // vits.cpp

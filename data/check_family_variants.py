@@ -27,6 +27,7 @@ from make_module_oracle import build, checkpoint_tensors
 from more_variants import make_more
 from scan_models import make_scans
 from sighted_variants import make_sighted
+from watcher_variants import make_watchers
 from whole_variants import make_wholes
 
 warnings.filterwarnings("ignore")
@@ -963,6 +964,7 @@ FAMILIES.update(make_more(draw, decoder, flags))
 FAMILIES.update(make_encoders(draw, flags))
 FAMILIES.update(make_images(draw, flags, FAMILIES))
 FAMILIES.update(make_scans(draw))
+FAMILIES.update(make_watchers(draw, decoder, flags))
 
 
 def pattern(name):

@@ -29,6 +29,12 @@ SAME_CODE = {"kimi_k2": "deepseek_v3"}
 WITHOUT_MODEL_TYPE = {"MiniCPM3ForCausalLM": "minicpm3"}
 
 
+# Classes whose batch norms' statistics checkpoints hold, and that have nothing else to leave out.
+BATCH_NORMED = ("efficientnet", "mobilenet_v1", "mobilenet_v2", "mobilevit", "mobilevitv2", "detr", "table-transformer", "conditional_detr",
+                "dab-detr", "deformable_detr")
+NORM_STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
+
+
 class HF_ColBERT(transformers.BertPreTrainedModel):
     """As stanford-futuredata/ColBERT makes it around transformers' class, with the width that its own settings have."""
 
@@ -105,6 +111,15 @@ def as_published(model, state):
         if "model.decoder.embed_tokens.weight" not in state:
             state["model.decoder.embed_tokens.weight"] = state.pop("model.encoder.embed_tokens.weight")
         return state
+    if kind in ("grounding-dino", "mm-grounding-dino", "mask2former"):  # which cell of a table each pair takes, and weights of a loss
+        left_out = ("relative_position_index", "criterion.empty_weight")
+        return {name: t for name, t in state.items() if not name.endswith(left_out)}
+    if kind == "altclip":  # its reversal renames the layers of what sees, too
+        return {name.replace("vision_model.encoder.layer.", "vision_model.encoder.layers."): t for name, t in state.items()}
+    if kind == "bros":  # angles, and whole numbers
+        return {name: t for name, t in state.items() if not name.endswith(("inv_freq", "position_ids"))}
+    if kind in BATCH_NORMED:
+        return {name: t for name, t in state.items() if not name.endswith(NORM_STATISTICS)}
     if kind in ("resnet", "vitpose", "dpt", "rt_detr", "rt_detr_v2"):  # what batch norms have seen, and how offsets are scaled
         left_out = ("running_mean", "running_var", "num_batches_tracked", "n_points_scale")
         return {name: t for name, t in state.items() if not name.endswith(left_out)}

@@ -17,11 +17,14 @@ using test::described;
 using test::expect_stored;
 using test::tree_of;
 
-std::string resnet(const std::string& sizes) {
+// What tells so many classes.
+std::string telling(const std::string& architecture, int classes, const std::string& sizes) {
   std::string labels;
-  for (int i = 0; i < 1000; ++i) labels += (i == 0 ? "\"" : ", \"") + std::to_string(i) + "\": \"x\"";
-  return R"({"architectures": ["ResNetForImageClassification"], "model_type": "resnet", "id2label": {)" +
-         labels + "}, " + sizes + "}";
+  for (int i = 0; i < classes; ++i) labels += (i == 0 ? "\"" : ", \"") + std::to_string(i) + "\": \"x\"";
+  return R"({"architectures": [")" + architecture + R"("], "id2label": {)" + labels + "}, " + sizes + "}";
+}
+std::string resnet(const std::string& sizes) {
+  return telling("ResNetForImageClassification", 1000, R"("model_type": "resnet", )" + sizes);
 }
 
 // microsoft/resnet-*: as torchvision counts those of the same sizes.
@@ -36,6 +39,46 @@ TEST(Watchers, OfResNets) {
       TensorLookup(tree).find("resnet.encoder.stages.1.layers.0.shortcut.normalization.running_var");
   ASSERT_TRUE(seen);  // held by checkpoints, and counted by none
   EXPECT_EQ(seen->spec->storage, Storage::buffer);
+}
+
+// As torchvision counts mobilenet_v2 and efficientnet_b0, Keras what MobileNet trains, and timm mobilevit_s.
+TEST(Watchers, OfNetsForSmallMachines) {
+  const auto all = [](const std::string& config) { return count(described(config)).all(); };
+  EXPECT_EQ(all(telling("MobileNetV1ForImageClassification", 1000, R"("model_type": "mobilenet_v1")")),
+            4'231'976U);
+  EXPECT_EQ(all(telling("MobileNetV2ForImageClassification", 1000, R"("model_type": "mobilenet_v2")")),
+            3'504'872U);
+  EXPECT_EQ(all(telling("EfficientNetForImageClassification", 1000, R"("model_type": "efficientnet",
+      "width_coefficient": 1.0, "depth_coefficient": 1.0, "hidden_dim": 1280)")),
+            5'288'548U);
+  EXPECT_EQ(all(telling("MobileViTForImageClassification", 1000, R"("model_type": "mobilevit")")),
+            5'578'632U);
+}
+
+// facebook/detr-resnet-50: 41,302,368 are trained, as its authors' log says (facebookresearch/detr); the backbone's first
+// convolutions (222,400) and norms (53,120) are not.
+TEST(Watchers, OfDetr) {
+  const ModuleTree tree = described(telling("DetrForObjectDetection", 91, R"("model_type": "detr",
+      "use_timm_backbone": true, "backbone": "resnet50")"));
+  EXPECT_EQ(count(tree).all(), 41'302'368U + 222'400U + 53'120U);
+  expect_stored(tree, "model.backbone.conv_encoder.model.layer4.0.downsample.0.weight", {2048, 1024, 1, 1});
+  const ModuleTree tied = described(R"({"architectures": ["DeformableDetrForObjectDetection"]})");
+  const auto again = TensorLookup(tied).find("class_embed.5.weight");
+  ASSERT_TRUE(again);  // one head tells the classes behind all layers
+  EXPECT_EQ(again->spec->storage, Storage::tied);
+}
+
+// nvidia/NVIDIA-Nemotron-3.5-Transcribe-30B-A4B, by its class: what hears is no less a part than what writes.
+TEST(Watchers, OfNemotronTranscribe) {
+  const ModuleTree tree = described(R"({"architectures": ["Nemotron3_5TranscribeForConditionalGeneration"],
+      "text_config": {"model_type": "nemotron_h", "hidden_size": 2688, "intermediate_size": 1856,
+        "hybrid_override_pattern": "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME", "mamba_num_heads": 64,
+        "moe_intermediate_size": 1856, "moe_shared_expert_intermediate_size": 3712, "n_routed_experts": 128,
+        "num_experts_per_tok": 6, "num_key_value_heads": 2},
+      "audio_config": {"asr_config": {}, "diarization_config": {"audio_config": {}}}, "word_timestamp_config": {}})");
+  constexpr std::uint64_t kParameters = 32'361'750'159,
+                          kCorrections = 23 * 128;  // which the class keeps as buffers
+  EXPECT_EQ(count(tree).all(), kParameters + kCorrections);
 }
 
 // facebook/mms-tts-eng: 36.3M on the hub.
@@ -99,9 +142,47 @@ void damage_each(const ParsedJson& whole, const ParsedJson::json_pointer& at, co
 }
 
 TEST(Watchers, DamagedConfigsAreRefusedOrTold) {
-  for (const char* name : {"ijepa", "vit_msn", "vivit", "timesformer", "vilt", "vitpose", "resnet", "clipseg",
-                           "chinese_clip", "dpt", "git", "metaclip_2", "rt_detr", "rt_detr_v2", "vits",
-                           "speecht5_hifigan", "cohere_compass_vision"}) {
+  for (const char* name : {"ijepa",
+                           "vit_msn",
+                           "vivit",
+                           "timesformer",
+                           "vilt",
+                           "vitpose",
+                           "resnet",
+                           "clipseg",
+                           "chinese_clip",
+                           "dpt",
+                           "git",
+                           "metaclip_2",
+                           "rt_detr",
+                           "rt_detr_v2",
+                           "vits",
+                           "speecht5_hifigan",
+                           "cohere_compass_vision",
+                           "nemotron3_diarization",
+                           "nemo_speechlm",
+                           "nemotron_asr_streaming",
+                           "nemotron3_5_asr",
+                           "mobilenet_v1",
+                           "mobilenet_v2",
+                           "efficientnet",
+                           "mobilevit",
+                           "mobilevitv2",
+                           "detr",
+                           "table_transformer",
+                           "conditional_detr",
+                           "dab_detr",
+                           "deformable_detr",
+                           "sam2",
+                           "sam2_video",
+                           "grounding_dino",
+                           "mm_grounding_dino",
+                           "mask2former",
+                           "vjepa2",
+                           "dinov3_convnext",
+                           "altclip",
+                           "bros",
+                           "dac"}) {
     const std::string path = std::string("data/fixtures/configs/") + name + ".json";
     damage_each(parse_json(test::read_file(test::source_dir() / path), path), ParsedJson::json_pointer(),
                 name);
@@ -115,6 +196,11 @@ TEST(Watchers, WhatDoesNotFitIsRefusedByName) {
   test::expect_refused(R"({"architectures": ["RTDetrForObjectDetection"], "backbone_config":
       {"model_type": "resnet"}})",
                        "backbone_config");
+  test::expect_refused(R"({"architectures": ["DetrModel"], "backbone": "resnet50d"})", "timm's resnet50d");
+  test::expect_refused(R"({"architectures": ["MobileViTModel"], "neck_hidden_sizes": [1, 2]})", "not seven");
+  test::expect_refused(R"({"architectures": ["Sam2Model"], "vision_config": {"backbone_config":
+      {"model_type": "timm_wrapper"}}, "prompt_encoder_config": {}, "mask_decoder_config": {}})",
+                       "timm_wrapper");
   test::expect_refused(R"({"architectures": ["VitsModel"], "num_speakers": 9})", "speaker_embedding_size");
   test::expect_refused(R"({"architectures": ["VivitModel"], "tubelet_size": [64, 16, 16]})", "tubelet_size");
   test::expect_refused(R"({"architectures": ["CLIPSegModel"], "text_config": {}})", "vision_config");

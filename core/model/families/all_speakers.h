@@ -5,13 +5,15 @@
 
 namespace assay::families {
 
-// codec_mimi.cpp
-extern const Family kMimi;
+// codec_mimi.cpp, codec_dac.cpp
+extern const Family kMimi, kDac;
 // speakers.cpp
 extern const Family kCsm, kDia, kKyutaiStt, kMoshi, kHiggs;
 // vits.cpp
 extern const Family kVits, kSpeecht5HifiGan;
 // transducers.cpp
-extern const Family kParakeetCtc, kParakeetRnnt, kParakeetTdt;
+extern const Family kParakeetCtc, kParakeetRnnt, kParakeetTdt, kNemotronAsrStreaming, kNemotron35Asr;
+// nemotron_speech.cpp
+extern const Family kNemotronDiarization;
 
 }  // namespace assay::families

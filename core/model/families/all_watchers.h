@@ -7,9 +7,15 @@ namespace assay::families {
 
 // vit_kin.cpp, resnet.cpp
 extern const Family kViLt, kVitMsn, kIJepa, kVivit, kTimesformer, kVitpose, kResnet;
-// rt_detr.cpp
-extern const Family kRtDetr, kRtDetr2;
+// rt_detr.cpp, detr.cpp, deformable_detr.cpp
+extern const Family kRtDetr, kRtDetr2, kDetr, kTableTransformer, kConditionalDetr, kDabDetr, kDeformableDetr;
+// mobile_nets.cpp, mobile_vit.cpp
+extern const Family kMobileNetV1, kMobileNetV2, kEfficientNet, kMobileVit, kMobileVit2;
 // paired_encoders.cpp, depth_anything.cpp, captioners.cpp
-extern const Family kChineseClip, kClipSeg, kDpt, kGit;
+extern const Family kChineseClip, kAltClip, kClipSeg, kDpt, kGit;
+// sam2.cpp, grounding_dino.cpp, mask2former.cpp
+extern const Family kSam2, kSam2Video, kGroundingDino, kMmGroundingDino, kMask2Former;
+// vjepa2.cpp, staged_images.cpp, text_encoders.cpp
+extern const Family kVjepa2, kDinov3Convnext, kBros;
 
 }  // namespace assay::families

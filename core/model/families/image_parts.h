@@ -65,6 +65,8 @@ std::vector<Quantity> stage_sizes(ConfigReader& config, const std::string& key,
 // Swin, its second version and Donut's (swin.cpp): into the tree's modules, named as within `prefix`. Gives the last width.
 enum class SwinKind { first, second, donut };
 Quantity add_swin(ConfigReader& config, ModuleTree& tree, const std::string& prefix, SwinKind kind);
+// Of those that find and cut out: a norm for each picture that out_features or out_indices take. Gives their widths.
+std::vector<Quantity> add_swin_backbone(ConfigReader& config, ModuleTree& tree, const std::string& prefix);
 // Its stages alone ("layers.0.blocks.1"), of which each is twice as wide as the one before.
 struct SwinStages {
   Quantity width, window;

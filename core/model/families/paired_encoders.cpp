@@ -240,6 +240,28 @@ void describe_chinese_clip(ConfigReader& config, ModuleTree& tree) {
   add_pair_rest(tree, *vision, pair);
 }
 
+// AltCLIP: words of many languages are read by an XLM-RoBERTa, and brought to the width that a CLIP's words had.
+void describe_altclip(ConfigReader& config, ModuleTree& tree) {
+  const ModelConfig own = config.config().document_only();
+  ConfigReader document(own, "altclip");
+  const Pair pair{"", document.size("projection_dim", 768)};
+  EncoderKin kin{.positions = 514, .types = 1};
+  kin.sizes.vocabulary = 250002, kin.sizes.hidden = 1024, kin.sizes.intermediate = 4096;
+  kin.sizes.layers = 24, kin.sizes.heads = 16;
+  const Decoder d = read_encoder(config, tree, kin);
+  add_encoder_tables(config, tree, d, kin, "text_model.roberta.");
+  tree.modules.push_back(encoder_layer(d, kin, "text_model.roberta."));
+  const Quantity brought = config.size("project_dim", 768);
+  Module leads{"text_model", "to the width of words", {}, {}, {}};
+  add_norm(leads, "pre_LN", d.hidden, Role::final_norm, true);
+  tree.modules.push_back(std::move(leads));
+  add_words_matrix(tree, "text_model.transformation", d.hidden, brought, true);
+  add_words_matrix(tree, "text_projection", brought, pair.common, false);
+  TowerConfig vision(config, tree, "vision_config");
+  config.require(static_cast<bool>(vision), "vision_config is missing");
+  add_pair_rest(tree, *vision, pair);
+}
+
 // Halves.
 void describe_clip_words(ConfigReader& config, ModuleTree& tree) {
   const Decoder d = add_words_side(config, tree, kClipWords);
@@ -300,7 +322,8 @@ constexpr std::string_view kClipArchitectures[] = {"CLIPModel", "MetaClip2Model"
                            kOwl2Types[] = {"owlv2"},
                            kClipSegArchitectures[] = {"CLIPSegModel", "CLIPSegForImageSegmentation"},
                            kClipSegTypes[] = {"clipseg"}, kChineseClipArchitectures[] = {"ChineseCLIPModel"},
-                           kChineseClipTypes[] = {"chinese_clip"},
+                           kChineseClipTypes[] = {"chinese_clip"}, kAltClipArchitectures[] = {"AltCLIPModel"},
+                           kAltClipTypes[] = {"altclip"},
                            kClipWordsArchitectures[] = {"CLIPTextModel", "CLIPTextModelWithProjection"},
                            kClipWordsTypes[] = {"clip_text_model"},
                            kClipImagesArchitectures[] = {"CLIPVisionModel", "CLIPVisionModelWithProjection"},
@@ -322,6 +345,7 @@ const Family kOwl2 = {"owlv2", "OWLv2", kOwl2Architectures, kOwl2Types, {}, desc
 const Family kClipSeg = {"clipseg", "CLIPSeg", kClipSegArchitectures, kClipSegTypes, {}, describe_clipseg};
 const Family kChineseClip = {
     "chinese_clip", "Chinese-CLIP", kChineseClipArchitectures, kChineseClipTypes, {}, describe_chinese_clip};
+const Family kAltClip = {"altclip", "AltCLIP", kAltClipArchitectures, kAltClipTypes, {}, describe_altclip};
 const Family kClipText = {"clip_text", "CLIP (words)",     kClipWordsArchitectures, kClipWordsTypes,
                           {},          describe_clip_words};
 const Family kClipVision = {

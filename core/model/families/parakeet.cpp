@@ -26,16 +26,35 @@ void add_halvings(Tower& tower, const std::string& path, const Quantity& channel
 
 namespace {
 
+// The same, named one by one.
+void add_named_halvings(Tower& tower, const Quantity& channels, const Quantity& side, std::uint64_t count) {
+  const auto convolve = [&](const std::string& name, const Quantity& in, const Quantity& reach) {
+    tower.tensor(name + ".weight", {channels, in, reach, reach}).tensor(name + ".bias", {channels});
+  };
+  convolve("conv_in", 1, side);
+  for (std::uint64_t i = 1; i < count; ++i) {
+    const std::string layer = "layers." + std::to_string(i - 1);
+    convolve(layer + ".depthwise_conv", 1, side);
+    convolve(layer + ".pointwise_conv", channels, 1);
+  }
+}
+
 Module shortening(ConfigReader& audio, const Quantity& hidden, const ParakeetClass& of) {
   const Quantity channels = audio.size("subsampling_conv_channels", 256);
+  const Quantity side = audio.size("subsampling_conv_kernel_size", 3);
   const std::uint64_t factor = audio.size("subsampling_factor", 8).value();
   const std::uint64_t stride = audio.size("subsampling_conv_stride", 2).value();
   const auto halvings = static_cast<std::uint64_t>(std::bit_width(factor) - 1);
   std::uint64_t left = audio.size("num_mel_bins", of.bins).value();
-  for (std::uint64_t i = 0; i < halvings; ++i) left /= stride;
+  // Filled sides: (left + kernel - 1 + stride - 1 - kernel) / stride + 1.
+  for (std::uint64_t i = 0; i < halvings; ++i)
+    left = of.streams ? (left + stride - 2) / stride + 1 : left / stride;
   Module module{"subsampling", "subsampling", {}, {}, {}};
   Tower tower(module, Part::audio);
-  add_halvings(tower, "layers", channels, audio.size("subsampling_conv_kernel_size", 3), halvings);
+  if (of.streams)
+    add_named_halvings(tower, channels, side, halvings);
+  else
+    add_halvings(tower, "layers", channels, side, halvings);
   tower.matrix("linear", channels * Quantity("bins left", left), hidden, true);
   return module;
 }
@@ -44,7 +63,7 @@ Module conformer_blocks(ConfigReader& audio, const Quantity& hidden, const Parak
   const Quantity wide = audio.size("intermediate_size", of.wide),
                  heads = audio.size("num_attention_heads", 8);
   const Quantity dim = audio.quotient(hidden, heads, "hidden_size / num_attention_heads");
-  const Quantity kv_width = audio.size("num_key_value_heads", heads) * dim;
+  const Quantity kv_width = (of.streams ? heads : audio.size("num_key_value_heads", heads)) * dim;
   const bool bias = audio.flag("attention_bias", of.attention_bias),
              convolves = audio.flag("convolution_bias", true);
   Module blocks =
@@ -70,7 +89,7 @@ Module conformer_blocks(ConfigReader& audio, const Quantity& hidden, const Parak
         .tensor("conv.depthwise_conv.bias", {hidden})
         .tensor("conv.pointwise_conv2.bias", {hidden});
   }
-  add_norm_statistics(blocks, "conv.norm", hidden.value());
+  if (!of.streams) add_norm_statistics(blocks, "conv.norm", hidden.value());
   return blocks;
 }
 

@@ -3,9 +3,9 @@
 #include "core/model/families/resnet.h"
 
 #include "core/model/families/all_watchers.h"
+#include "core/model/families/convolutions.h"
 #include "core/model/families/encoder_heads.h"
 #include "core/model/families/image_parts.h"
-#include "core/model/families/norm_statistics.h"
 
 namespace assay::families {
 
@@ -13,10 +13,7 @@ using namespace blocks;
 
 void add_resnet_convolution(Module& module, const std::string& path, const Quantity& in, const Quantity& out,
                             std::uint64_t reach) {
-  Tower(module, Part::vision)
-      .tensor(path + "convolution.weight", {out, in, reach, reach})
-      .norm(path + "normalization", out, true);
-  add_norm_statistics(module, path + "normalization", out.value());
+  add_normed(module, path + "convolution", path + "normalization", {in, out, reach});
 }
 
 namespace {

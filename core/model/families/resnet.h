@@ -20,5 +20,8 @@ std::vector<Quantity> add_resnet_stages(ConfigReader& config, ModuleTree& tree, 
 // A convolution without a bias, and its norm, "convolution" and "normalization" below `path`.
 void add_resnet_convolution(Module& module, const std::string& path, const Quantity& in, const Quantity& out,
                             std::uint64_t reach);
+// MobileNet's layer of its second version: wider, neighbours of each channel by itself, narrower (mobile_nets.cpp).
+void add_inverted_residual(Module& module, const std::string& path, const Quantity& in, const Quantity& wide,
+                           const Quantity& out);
 
 }  // namespace assay::families

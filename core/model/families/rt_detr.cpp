@@ -1,13 +1,13 @@
 // RT-DETR and its second version, which find things in images (Docling's layouts among them): a ResNet, an encoder that looks
 // within its last picture and joins the pictures of all sides, and a decoder that looks at a few places of each. Source:
 // transformers 5.23; layers are named as releases have them.
-#include <algorithm>
 #include <utility>
 
 #include "core/model/families/all_watchers.h"
+#include "core/model/families/convolutions.h"
+#include "core/model/families/detectors.h"
 #include "core/model/families/encoder_heads.h"
 #include "core/model/families/image_parts.h"
-#include "core/model/families/norm_statistics.h"
 #include "core/model/families/resnet.h"
 #include "core/model/families/towers.h"
 
@@ -16,19 +16,7 @@ namespace {
 
 using namespace blocks;
 
-// A convolution without a bias and a batch norm, under the two names.
-struct NormedConvolution {
-  Quantity in, out;
-  std::uint64_t reach;
-};
-void add_normed(Module& module, const std::string& convolution, const std::string& norm,
-                const NormedConvolution& of) {
-  Tower(module, Part::vision)
-      .tensor(convolution + ".weight", {of.out, of.in, of.reach, of.reach})
-      .norm(norm, of.out, true);
-  add_norm_statistics(module, norm, of.out.value());
-}
-void add_joined(Module& module, const std::string& path, const NormedConvolution& of) {
+void add_joined(Module& module, const std::string& path, const Convolution& of) {
   add_normed(module, path + ".conv", path + ".norm", of);
 }
 
@@ -46,25 +34,7 @@ std::vector<Quantity> add_detr_backbone(ConfigReader& config, ModuleTree& tree) 
   add_resnet_convolution(entry, "2.", half, in, 3);
   const auto widths =
       add_resnet_stages(*backbone, tree, {"model.backbone.model.encoder.stages", in, /*averages=*/true});
-  std::vector<Quantity> taken;
-  const auto names = backbone->texts("out_features");
-  for (std::size_t i = 0; i < widths.size(); ++i) {
-    const std::string name = "stage" + std::to_string(i + 1);
-    if (names ? std::find(names->begin(), names->end(), name) != names->end() : i + 1 == widths.size())
-      taken.push_back(widths[i]);
-  }
-  config.require(!taken.empty(), "out_features names no stage of the backbone");
-  return taken;
-}
-
-Module detr_layers(std::string path, const char* title, const Quantity& depth, const Quantity& hidden,
-                   const Quantity& wide) {
-  EncoderBlock block{hidden, wide};
-  block.norm1 = "self_attn_layer_norm", block.norm2 = "final_layer_norm";
-  block.up = "fc1", block.down = "fc2";
-  Module module = encoder_blocks(std::move(path), depth, block, Part::vision);
-  module.title = title;
-  return module;
+  return taken_stages(*backbone, in, widths);
 }
 
 // Two pictures joined: three blocks, each of which has a convolution over neighbours and one of a place.
@@ -93,8 +63,8 @@ void add_detr_encoder(ConfigReader& config, ModuleTree& tree, const std::vector<
   config.require(looked.size() <= 100, "encode_proj_layers names too many pictures");
   const Quantity depth = read_layers(config, "encoder_layers", 1);
   for (std::size_t i = 0; i < looked.size(); ++i)
-    tree.modules.push_back(detr_layers("model.encoder.encoder." + std::to_string(i) + ".layers.{layer}",
-                                       "encoder layers", depth, hidden, wide));
+    tree.modules.push_back(detector_layers("model.encoder.encoder." + std::to_string(i) + ".layers.{layer}",
+                                           "encoder layers", depth, hidden, wide));
   const auto sides = stage_sizes(config, "encoder_in_channels", {512, 1024, 2048});
   Module& joins = add_image_module(tree, "model.encoder", "joins pictures");
   for (std::size_t i = 0; i + 1 < sides.size(); ++i) {
@@ -117,16 +87,9 @@ std::uint64_t add_decoder_entry(ConfigReader& config, ModuleTree& tree, const Qu
     const std::string number = std::to_string(i);
     const bool made = i >= given.size();
     const Quantity& in = !made ? given[i] : i == given.size() ? given.back() : hidden;
-    add_normed(entry, number + ".0", number + ".1", {in, hidden, made ? 3U : 1U});
+    add_normed(entry, number + ".0", number + ".1", {in, hidden, made ? 3 : 1});
   }
   return levels;
-}
-
-// Three matrices, the last into the four sides of a box.
-void add_box(Tower& into, const std::string& path, const Quantity& hidden) {
-  into.matrix(path + "0", hidden, hidden, true)
-      .matrix(path + "1", hidden, hidden, true)
-      .matrix(path + "2", hidden, 4, true);
 }
 
 // In the first version places in num_feature_levels pictures, in the second in decoder_n_levels.
@@ -137,13 +100,9 @@ void add_detr_decoder(ConfigReader& config, ModuleTree& tree, const Quantity& hi
                  wide = config.size("decoder_ffn_dim", 1024);
   config.require_divides(heads, hidden);
   const Quantity places = heads * levels * config.size("decoder_n_points", 4);
-  Module layer = detr_layers("model.decoder.layers.{layer}", "decoder layers", depth, hidden, wide);
-  Tower(layer, Part::vision)
-      .matrix("encoder_attn.sampling_offsets", hidden, Quantity(2) * places, true)
-      .matrix("encoder_attn.attention_weights", hidden, places, true)
-      .matrix("encoder_attn.value_proj", hidden, hidden, true)
-      .matrix("encoder_attn.output_proj", hidden, hidden, true)
-      .norm("encoder_attn_layer_norm", hidden, true);
+  Module layer = detector_layers("model.decoder.layers.{layer}", "decoder layers", depth, hidden, wide);
+  add_few_places(layer, "encoder_attn", hidden, places);
+  Tower(layer, Part::vision).norm("encoder_attn_layer_norm", hidden, true);
   tree.modules.push_back(std::move(layer));
   Tower(add_image_module(tree, "model.decoder.query_pos_head", "places of queries"), Part::vision)
       .matrix("layers.0", 4, Quantity(2) * hidden, true)
@@ -151,7 +110,7 @@ void add_detr_decoder(ConfigReader& config, ModuleTree& tree, const Quantity& hi
   Module told = layers("model.decoder", "classes and boxes, of each layer", all_layers(depth));
   Tower guesses(told, Part::vision);
   guesses.matrix("class_embed.{layer}", hidden, classes, true);
-  add_box(guesses, "bbox_embed.{layer}.layers.", hidden);
+  add_box(told, "bbox_embed.{layer}.layers", hidden);
   tree.modules.push_back(std::move(told));
 }
 
@@ -169,7 +128,7 @@ void describe_rt_detr_of(ConfigReader& config, ModuleTree& tree, bool second) {
   into.matrix("enc_output.0", hidden, hidden, true)
       .norm("enc_output.1", hidden, true)
       .matrix("enc_score_head", hidden, classes, true);
-  add_box(into, "enc_bbox_head.layers.", hidden);
+  add_box(first, "enc_bbox_head.layers", hidden);
   add_detr_decoder(config, tree, hidden, second ? config.size("decoder_n_levels", 3) : levels);
   tree.hidden_size = hidden.value();
   tree.aliases = {{"model.decoder.class_embed.", "class_embed."},

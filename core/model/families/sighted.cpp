@@ -224,6 +224,8 @@ void add_video_llama(ConfigReader& document, ModuleTree& tree) {
   add_tower(tree, std::move(projector));
 }
 
+}  // namespace
+
 void rename(Module& module, std::string_view from, std::string_view to) {
   const auto change = [&](std::string& name) {
     if (name.starts_with(from)) name = std::string(to) + name.substr(from.size());
@@ -239,6 +241,8 @@ void rename(ModuleTree& tree, std::string_view from, std::string_view to) {
     for (Module& module : *part) rename(module, from, to);
   }
 }
+
+namespace {
 
 // Whatever the language model calls its parts: InternLM2's head is "output", ChatGLM's "transformer.output_layer".
 // Names are complete, paths below `outermost` relative.

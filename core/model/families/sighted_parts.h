@@ -12,6 +12,9 @@ namespace assay::families {
 // The language model's, into which projectors lead.
 Quantity text_width(const ModuleTree& tree);
 void add_tower(ModuleTree& tree, Module module);
+// Of the language model's tensors, whose names are complete: those that begin so.
+void rename(Module& module, std::string_view from, std::string_view to);
+void rename(ModuleTree& tree, std::string_view from, std::string_view to);
 // One tensor of a projector that belongs to no module ("image_newline").
 void add_bare(ModuleTree& tree, const std::string& name, const std::vector<Quantity>& shape);
 // linear_1, linear_2.
@@ -80,6 +83,7 @@ void add_parakeet(ConfigReader& audio, ModuleTree& tree);
 struct ParakeetClass {
   std::uint64_t hidden = 1024, layers = 24, wide = 4096, bins = 80;
   bool attention_bias = false;
+  bool streams = false;  // it never looks ahead: sides are filled, and no batch norm is there
 };
 Module parakeet_encoder(ConfigReader& audio, std::string path, const ParakeetClass& of);
 // A convolution over a spectrum, then pairs of one within each channel and one across them: each but these halves it.

@@ -88,6 +88,8 @@ constexpr Names kVibevoiceAsr[] = {"VibeVoiceAsrForConditionalGeneration"},
                 kVibevoiceAsrTypes[] = {"vibevoice_asr"};
 constexpr Names kVibevoice[] = {"VibeVoiceForConditionalGeneration"}, kVibevoiceTypes[] = {"vibevoice"};
 constexpr Names kOwnVibevoiceAsr[] = {"VibeVoiceForASRTraining", "VibeVoiceASRForConditionalGeneration"};
+constexpr Names kTranscribe[] = {"Nemotron3_5TranscribeForConditionalGeneration"},
+                kTranscribeTypes[] = {"nemo_speechlm"};
 constexpr std::string_view kFireRed[] = {"FireRedASR2ForConditionalGeneration"};
 
 constexpr auto kHearFirst = SightedNames::language_model_first;
@@ -121,6 +123,8 @@ constexpr Sighted kHearing[] = {
     {"VibeVoice", kVibevoice, kVibevoiceTypes, kHearModel, kHearDocument, add_own_vibevoice,
      "decoder_config"},
     {"VibeVoice", kVibevoice, kVibevoiceTypes, kHearModel, kHearDocument, add_vibevoice, "text_config"},
+    {"Nemotron 3.5 Transcribe", kTranscribe, kTranscribeTypes, SightedNames::own, kHearNever,
+     add_nemotron_transcribe, "", "llm."},
 };
 
 }  // namespace

@@ -20,5 +20,6 @@ void add_own_vibevoice(ConfigReader& document, ModuleTree& tree);
 std::string_view fire_red_text(const ModelConfig& config);
 void add_fire_red(ConfigReader& document, ModuleTree& tree);
 void add_glm_asr(ConfigReader& document, ModuleTree& tree);
+void add_nemotron_transcribe(ConfigReader& document, ModuleTree& tree);  // nemotron_speech.cpp
 
 }  // namespace assay::families

@@ -1,6 +1,7 @@
 // Encoders of images in stages of growing width, by themselves: ConvNeXt and its second version, which convolve, and SegFormer,
 // whose attention meets keys of a coarser image. Source: transformers 5.24.
 #include "core/model/families/all_encoders.h"
+#include "core/model/families/all_watchers.h"
 #include "core/model/families/encoder_heads.h"
 #include "core/model/families/image_parts.h"
 #include "core/model/families/norm_statistics.h"
@@ -66,6 +67,38 @@ void describe_convnext(ConfigReader& config, ModuleTree& tree) {
 }
 void describe_convnext2(ConfigReader& config, ModuleTree& tree) {
   describe_convnext_of(config, tree, {"convnextv2.", "ConvNextV2"}, true);
+}
+
+// DINOv3's: the same layers under other names, whose first step is four pixels wide whatever the config says.
+void describe_dinov3_convnext(ConfigReader& config, ModuleTree& tree) {
+  constexpr std::uint64_t kReach = 7, kPatch = 4;
+  const auto widths = stage_sizes(config, "hidden_sizes", {96, 192, 384, 768}),
+             depths = stage_sizes(config, "depths", {3, 3, 9, 3});
+  config.require(widths.size() == depths.size(), "hidden_sizes and depths are of different lengths");
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    config.require(depths[i].value() <= 1000, "depths holds what is no number of layers");
+    const std::string path = "stages." + std::to_string(i);
+    const Quantity& width = widths[i];
+    const Quantity in = i == 0 ? config.size("num_channels", 3) : widths[i - 1];
+    const std::string convolution = i == 0 ? "0" : "1", norm = i == 0 ? "1" : "0";
+    const Quantity reach = i == 0 ? kPatch : 2;
+    Tower(add_image_module(tree, path + ".downsample_layers", "shrinks sides"), Part::vision)
+        .tensor(convolution + ".weight", {width, in, reach, reach})
+        .tensor(convolution + ".bias", {width})
+        .norm(norm, i == 0 ? width : in, true);
+    Module blocks = layers(path + ".layers.{layer}", "blocks", all_layers(depths[i]));
+    Tower block(blocks, Part::vision);
+    block.tensor("depthwise_conv.weight", {width, 1, kReach, kReach})
+        .tensor("depthwise_conv.bias", {width})
+        .norm("layer_norm", width, true)
+        .matrix("pointwise_conv1", width, Quantity(4) * width, true)
+        .matrix("pointwise_conv2", Quantity(4) * width, width, true)
+        .tensor("gamma", {width});
+    tree.modules.push_back(std::move(blocks));
+    tree.layers += depths[i].value();
+  }
+  tree.hidden_size = widths.back().value();
+  Tower(add_image_module(tree, "", "last norm"), Part::vision).norm("layer_norm", widths.back(), true);
 }
 
 struct SegStage {
@@ -146,7 +179,9 @@ constexpr std::string_view kConvnextArchitectures[] = {"ConvNextModel", "ConvNex
                            kConvnext2Types[] = {"convnextv2"},
                            kSegformerArchitectures[] = {"SegformerModel", "SegformerForImageClassification",
                                                         "SegformerForSemanticSegmentation"},
-                           kSegformerTypes[] = {"segformer"};
+                           kSegformerTypes[] = {"segformer"},
+                           kDinov3ConvnextArchitectures[] = {"DINOv3ConvNextModel"},
+                           kDinov3ConvnextTypes[] = {"dinov3_convnext"};
 
 }  // namespace
 
@@ -156,5 +191,8 @@ const Family kConvnext2 = {"convnextv2", "ConvNeXt V2",     kConvnext2Architectu
                            {},           describe_convnext2};
 const Family kSegformer = {"segformer",     "SegFormer", kSegformerArchitectures,
                            kSegformerTypes, {},          describe_segformer};
+const Family kDinov3Convnext = {
+    "dinov3_convnext",       "DINOv3 (ConvNeXt)", kDinov3ConvnextArchitectures, kDinov3ConvnextTypes, {},
+    describe_dinov3_convnext};
 
 }  // namespace assay::families

@@ -1,6 +1,7 @@
 // Swin, which attends within windows, in stages that halve an image's sides and double its width; its second version, which
 // makes scores of distances by an MLP; and Donut's, which has no last norm. Source: transformers 5.24.
 #include "core/model/families/all_encoders.h"
+#include "core/model/families/detectors.h"
 #include "core/model/families/image_parts.h"
 
 namespace assay::families {
@@ -111,6 +112,23 @@ Quantity add_swin(ConfigReader& config, ModuleTree& tree, const std::string& pre
   for (const Quantity& depth : of.depths) tree.layers += depth.value();
   tree.hidden_size = width.value();
   return width;
+}
+
+std::vector<Quantity> add_swin_backbone(ConfigReader& config, ModuleTree& tree, const std::string& prefix) {
+  const Quantity last = add_swin(config, tree, prefix, SwinKind::first);
+  std::vector<Quantity> widths{config.size("embed_dim", 96)};  // of the stem, and behind each stage
+  const std::size_t stages = stage_sizes(config, "depths", {2, 2, 6, 2}).size();
+  for (std::size_t i = 1; i <= stages; ++i)
+    widths.emplace_back("embed_dim × 2^n", widths.front().value() << (i - 1));
+  std::vector<Quantity> taken;
+  Tower norms(add_image_module(tree, trimmed(prefix), "norms"), Part::vision);
+  for (const std::size_t index : taken_indices(config, stages)) {
+    taken.push_back(widths[index]);
+    norms.norm("hidden_states_norms." + (index == 0 ? "stem" : "stage" + std::to_string(index)),
+               widths[index], true);
+  }
+  norms.norm("swin.layernorm", last, true);
+  return taken;
 }
 
 namespace {

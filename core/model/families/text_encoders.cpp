@@ -3,6 +3,7 @@
 // in the same way. Source: transformers 5.24.
 #include "core/model/families/all_2026.h"
 #include "core/model/families/all_encoders.h"
+#include "core/model/families/all_watchers.h"
 #include "core/model/families/encoder_kin.h"
 #include "core/model/families/flash_encoders.h"
 
@@ -53,6 +54,23 @@ void describe_mpnet(ConfigReader& config, ModuleTree& tree) {
     more.tensors.push_back(parameter("encoder.relative_attention_bias.weight",
                                      {config.size("relative_attention_num_buckets", 32), d.heads},
                                      Role::position_embedding, Part::attention));
+  };
+  describe_encoder(config, tree, kin);
+}
+
+// BROS reads where words stand on a page: sines of boxes, through a matrix.
+void describe_bros(ConfigReader& config, ModuleTree& tree) {
+  EncoderKin kin{.prefix = "bros."};
+  kin.heads.pools_always = true;
+  kin.more = [](ConfigReader& config, const Decoder& d, Module& more, Module&) {
+    const Quantity sines = config.quotient(d.hidden, 4, "hidden_size / 4");
+    more.tensors.push_back(
+        parameter("bbox_embeddings.bbox_projection.weight",
+                  {config.quotient(d.hidden, d.heads, "hidden_size / num_attention_heads"), sines},
+                  Role::position_embedding, Part::embedding));
+    const std::uint64_t frequencies = sines.value() / config.size("dim_bbox", 8).value() / 2;
+    for (const std::string axis : {"x", "y"})
+      add_buffer(more, "bbox_embeddings.bbox_sinusoid_emb." + axis + "_pos_emb.inv_freq", {frequencies});
   };
   describe_encoder(config, tree, kin);
 }
@@ -224,6 +242,8 @@ constexpr std::string_view kRobertaArchitectures[] = {"RobertaModel",
                                                       "CamembertForMultipleChoice",
                                                       "CamembertForCausalLM"},
                            kRobertaTypes[] = {"roberta", "xlm-roberta", "camembert"};
+constexpr std::string_view kBrosArchitectures[] = {"BrosModel", "BrosForTokenClassification"},
+                           kBrosTypes[] = {"bros"};
 constexpr std::string_view kMpnetArchitectures[] = {"MPNetModel",
                                                     "MPNetForMaskedLM",
                                                     "MPNetForSequenceClassification",
@@ -321,6 +341,7 @@ constexpr std::string_view kEsmArchitectures[] = {"EsmModel", "EsmForMaskedLM",
 const Family kBert = {"bert", "BERT", kBertArchitectures, kBertTypes, {}, describe_bert};
 const Family kRoberta = {"roberta", "RoBERTa, XLM-RoBERTa", kRobertaArchitectures, kRobertaTypes,
                          {},        describe_roberta};
+const Family kBros = {"bros", "BROS", kBrosArchitectures, kBrosTypes, {}, describe_bros};
 const Family kMpnet = {"mpnet", "MPNet", kMpnetArchitectures, kMpnetTypes, {}, describe_mpnet};
 const Family kDistilbert = {"distilbert",     "DistilBERT", kDistilbertArchitectures,
                             kDistilbertTypes, {},           describe_distilbert};

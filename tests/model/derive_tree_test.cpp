@@ -57,10 +57,11 @@ TEST_P(DerivedTrees, HoldWhatTheDescriptionHolds) {
   // So may what reads beside what writes; and layers in stages are several stacks.
   constexpr std::string_view kTowers[] = {"ast",      "clip_vision", "siglip_vision",  "videomae",
                                           "speecht5", "unispeech",   "data2vec_audio", "dia",
-                                          "yolos",    "vit_msn"},
-                             kStages[] = {"swin", "donut_swin",       "convnext", "convnextv2", "segformer",
-                                          "mimi", "parakeet_ctc",     "resnet",   "rt_detr",    "rt_detr_v2",
-                                          "vits", "speecht5_hifigan", "funnel"};
+                                          "yolos",    "vit_msn",     "pp_formulanet"},
+                             kStages[] = {"swin",      "donut_swin", "convnext",     "convnextv2",
+                                          "segformer", "mimi",       "parakeet_ctc", "resnet",
+                                          "rt_detr",   "rt_detr_v2", "vits",         "speecht5_hifigan",
+                                          "funnel",    "encodec",    "bark",         "musicgen_melody"};
   const auto among = [&](std::span<const std::string_view> families) {
     return std::find(families.begin(), families.end(), described.family) != families.end();
   };

@@ -14,4 +14,9 @@ extern const Family kVits, kSpeecht5HifiGan;
 // transducers.cpp
 extern const Family kParakeetCtc, kParakeetRnnt, kParakeetTdt;
 
+// codec_encodec.cpp, musicgen.cpp, bark.cpp
+extern const Family kEncodec, kMusicgen, kMusicgenMelody, kBark;
+// speech_to_text.cpp, t5_kin.cpp
+extern const Family kSpeechToText, kPop2piano;
+
 }  // namespace assay::families

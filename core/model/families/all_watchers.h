@@ -12,4 +12,10 @@ extern const Family kRtDetr, kRtDetr2;
 // paired_encoders.cpp, depth_anything.cpp, captioners.cpp
 extern const Family kChineseClip, kClipSeg, kDpt, kGit;
 
+// composed.cpp
+extern const Family kTrocrDecoder, kTextPair, kSoundReader;
+
+// t5_kin.cpp, idefics.cpp, pi0.cpp, pp_formulanet.cpp
+extern const Family kUdop, kIdefics, kPi0, kPpFormulanet;
+
 }  // namespace assay::families

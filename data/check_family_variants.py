@@ -20,6 +20,7 @@ import warnings
 
 import transformers
 
+from composed_variants import make_composed
 from encoder_variants import make_encoders
 from hearing_variants import make_hearing
 from image_variants import make_images
@@ -29,6 +30,7 @@ from scan_models import make_scans
 from sighted_variants import make_sighted
 from watcher_variants import make_watchers
 from whole_variants import make_wholes
+from writer_variants import make_writers
 
 warnings.filterwarnings("ignore")
 transformers.logging.set_verbosity_error()
@@ -963,6 +965,8 @@ FAMILIES.update(make_hearing(draw, decoder, flags))
 FAMILIES.update(make_more(draw, decoder, flags))
 FAMILIES.update(make_encoders(draw, flags))
 FAMILIES.update(make_images(draw, flags, FAMILIES))
+FAMILIES.update(make_composed(draw, flags, FAMILIES))
+FAMILIES.update(make_writers(draw, flags))
 FAMILIES.update(make_scans(draw))
 FAMILIES.update(make_watchers(draw, decoder, flags))
 

@@ -389,7 +389,7 @@ def make_encoders(draw, flags):
 
         return of
 
-    answers, sequences = "ForQuestionAnswering", "ForSequenceClassification"
+    answers, sequences, causal = "ForQuestionAnswering", "ForSequenceClassification", "ForCausalLM"
     classifying = (sequences, answers, "ForTokenClassification")
     every_head = ["ForCTC", "ForSequenceClassification", "ForAudioFrameClassification"]
     return {
@@ -398,18 +398,18 @@ def make_encoders(draw, flags):
         "umt5": ("UMT5Model", t5("UMT5", *classifying, more=lambda: {**gated(), "tie_word_embeddings": True})),
         "longt5": ("LongT5Model", t5("LongT5", more=lambda: {**gated(), "encoder_attention_type": draw.choice(["local", "transient-global"])})),
         "switch_transformers": ("SwitchTransformersModel", switch),
-        "bart": ("BartModel", reader("Bart", sequences, answers)),
-        "mbart": ("MBartModel", reader("MBart", sequences, answers)),
+        "bart": ("BartModel", reader("Bart", causal, sequences, answers)),
+        "mbart": ("MBartModel", reader("MBart", causal, sequences, answers)),
         "m2m_100": ("M2M100Model", reader("M2M100")),
-        "marian": ("MarianModel", lambda: {**reader("Marian")(), "architectures": [draw.choice(["MarianModel", "MarianMTModel"])]}),
-        "pegasus": ("PegasusModel", reader("Pegasus")),
-        "blenderbot": ("BlenderbotModel", reader("Blenderbot")),
-        "blenderbot-small": ("BlenderbotSmallModel", reader("BlenderbotSmall")),
-        "plbart": ("PLBartModel", reader("PLBart", sequences)),
-        "mvp": ("MvpModel", reader("Mvp", sequences, answers)),
+        "marian": ("MarianModel", lambda: {**reader("Marian")(), "architectures": [draw.choice(["MarianModel", "MarianMTModel", "MarianForCausalLM"])]}),
+        "pegasus": ("PegasusModel", reader("Pegasus", causal)),
+        "blenderbot": ("BlenderbotModel", reader("Blenderbot", causal)),
+        "blenderbot-small": ("BlenderbotSmallModel", reader("BlenderbotSmall", causal)),
+        "plbart": ("PLBartModel", reader("PLBart", causal, sequences)),
+        "mvp": ("MvpModel", reader("Mvp", causal, sequences, answers)),
         "nllb-moe": ("NllbMoeModel", reader("NllbMoe", more=nllb_moe)),
         "led": ("LEDModel", reader("LED", answers, more=led)),
-        "bigbird_pegasus": ("BigBirdPegasusModel", reader("BigBirdPegasus", sequences, answers, more=lambda: {"use_bias": chance()})),
+        "bigbird_pegasus": ("BigBirdPegasusModel", reader("BigBirdPegasus", causal, sequences, answers, more=lambda: {"use_bias": chance()})),
         "pegasus_x": ("PegasusXModel", reader("PegasusX", more=lambda: {"num_global_tokens": draw.randint(2, 9)})),
         "clip": ("CLIPModel", clip_images),
         "siglip": ("SiglipModel", lambda: siglip("Siglip", False)),

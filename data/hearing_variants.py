@@ -144,6 +144,7 @@ def make_hearing(draw, decoder, flags):
         heads = draw.choice([1, 2, 4])
         config.update(decoder_layers=draw.randint(1, 4), decoder_attention_heads=heads, decoder_ffn_dim=draw.randint(5, 40))
         config.update(vocab_size=draw.randint(50, 300), max_target_positions=draw.randint(5, 60), pad_token_id=0)
+        config["architectures"] = ["WhisperFor" + draw.choice(["ConditionalGeneration", "CausalLM"])]
         return {**config, "bos_token_id": 1, "eos_token_id": 1, "decoder_start_token_id": 1}
 
     def sam(kind):

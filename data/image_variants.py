@@ -184,7 +184,7 @@ def make_images(draw, flags, families):
         config = sides(layers="num_{}_layers", heads="num_{}_attention_heads")
         config.update(hidden_size=4 * draw.randint(1, 6), vocab_size=draw.randint(50, 300), ngram=draw.randint(1, 4))
         config.update(num_buckets=draw.randint(4, 20), max_position_embeddings=draw.randint(9, 60), pad_token_id=0)
-        return {**config, "architectures": ["ProphetNet" + draw.choice(["Model", "ForConditionalGeneration"])]}
+        return {**config, "architectures": ["ProphetNet" + draw.choice(["Model", "ForConditionalGeneration", "ForCausalLM"])]}
 
     def pix2struct():
         heads, width = draw.randint(1, 4), draw.randint(2, 9)

@@ -78,6 +78,15 @@ def as_published(model, state):
         if kind == "qwen3_vl_moe":  # ... but [experts, in, out]
             return {name: t.transpose(1, 2) if ".experts." in name else t for name, t in state.items()}
         return state
+    if kind == "pi0":  # as transformers reads the releases; its reversal renames the language model too
+        heads = {"model.dit.embed_tokens": "model.dit_head", "model.vlm.language_model.embed_tokens": "model.vlm_head"}
+        for table, head in heads.items():
+            state = {name.replace(table, head): t for name, t in state.items()}
+        expert, sees = "paligemma_with_expert.gemma_expert.", "paligemma_with_expert.paligemma."
+        pairs = (("model.dit_head", expert + "lm_head"), ("model.vlm_head", sees + "lm_head"), ("model.dit.", expert + "model."))
+        for ours, theirs in (*pairs, ("model.vlm.", sees + "model."), ("embed_action_time.", "")):
+            state = {re.sub("^" + re.escape(ours), theirs, name): t for name, t in state.items()}
+        return state
     state = revert_weight_conversion(model, state)
     if kind == "minimax":  # decays of lightning attention: saved, and computed again by everyone
         decays = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")
@@ -104,8 +113,15 @@ def as_published(model, state):
         return {name: t for name, t in state.items() if not name.endswith("codebook.initialized")}
     if kind == "vit_mae":  # as releases name it
         return {name.replace("decoder_encoder.layer.", "decoder_layers."): t for name, t in state.items()}
-    if kind in ("swin", "donut-swin", "vision-encoder-decoder"):  # which cell of a table each pair takes: no weights
+    if kind in ("swin", "donut-swin"):  # which cell of a table each pair takes: no weights
         return {name: t for name, t in state.items() if not name.endswith("relative_position_index")}
+    if kind in ("musicgen", "musicgen_melody", "bark", "encodec"):  # how codes were found; causal masks; weights in two parts
+        state = {re.sub(r"parametrizations\.weight\.original0$", "weight_g", name): t for name, t in state.items()}
+        state = {re.sub(r"parametrizations\.weight\.original1$", "weight_v", name): t for name, t in state.items()}
+        left_out = ("codebook.inited", "codebook.cluster_size", "codebook.embed_avg", "attn.bias")
+        return {name: t for name, t in state.items() if not name.endswith(left_out)}
+    if kind == "evolla":  # angles are no weights
+        return {name: t for name, t in state.items() if not name.endswith("inv_freq")}
     if kind == "fsmt":  # sines; one table for all is saved as the decoder's
         state = {name: t for name, t in state.items() if not name.endswith("embed_positions.weight")}
         if "model.decoder.embed_tokens.weight" not in state:
@@ -120,6 +136,8 @@ def as_published(model, state):
         return {name: t for name, t in state.items() if not name.endswith(("inv_freq", "position_ids"))}
     if kind in BATCH_NORMED:
         return {name: t for name, t in state.items() if not name.endswith(NORM_STATISTICS)}
+    if kind in ("encoder-decoder", "speech-encoder-decoder", "vision-encoder-decoder"):
+        return as_composed(model, state)
     if kind in ("resnet", "vitpose", "dpt", "rt_detr", "rt_detr_v2"):  # what batch norms have seen, and how offsets are scaled
         left_out = ("running_mean", "running_var", "num_batches_tracked", "n_points_scale")
         return {name: t for name, t in state.items() if not name.endswith(left_out)}
@@ -168,6 +186,19 @@ def as_published(model, state):
         dense = re.compile(r"block_sparse_moe\.(gate|up|down)_proj\.")
         return {dense.sub(r"mlp.\1_proj.", name): t for name, t in state.items()}
     return state
+
+
+# Of two halves: weights in two parts under their earlier names, one table under that which is no copy, no sines, no indices.
+def as_composed(model, state):
+    part = "conv.parametrizations.weight.original"
+    state = {name.replace(part + "0", "conv.weight_g").replace(part + "1", "conv.weight_v"): t for name, t in state.items()}
+    for copy, table in model.all_tied_weights_keys.items():
+        if copy in state and table not in state:
+            state[table] = state.pop(copy)
+    sines = model.config.decoder.model_type in ("marian", "pegasus", "roformer")
+    left_out = ("relative_position_index", "encoder.final_logits_bias")
+    state = {name: t for name, t in state.items() if not name.endswith(left_out)}
+    return {name: t for name, t in state.items() if not (sines and re.match(r"decoder\..*\.embed_positions\.weight", name))}
 
 
 # Its reversal puts what was dropped elsewhere, and renames the gates of MLPs too.

@@ -182,7 +182,25 @@ TEST(Watchers, DamagedConfigsAreRefusedOrTold) {
                            "dinov3_convnext",
                            "altclip",
                            "bros",
-                           "dac"}) {
+                           "dac",
+                           "encoder_decoder",
+                           "vision_encoder_decoder",
+                           "speech_encoder_decoder",
+                           "trocr_decoder",
+                           "speech_to_text",
+                           "pop2piano",
+                           "udop",
+                           "idefics",
+                           "pi0",
+                           "blt",
+                           "reformer",
+                           "encodec",
+                           "musicgen",
+                           "musicgen_melody",
+                           "bark",
+                           "pp_formulanet",
+                           "evolla",
+                           "moshi_words"}) {
     const std::string path = std::string("data/fixtures/configs/") + name + ".json";
     damage_each(parse_json(test::read_file(test::source_dir() / path), path), ParsedJson::json_pointer(),
                 name);

@@ -16,12 +16,12 @@ extern const Family kNomicBert, kGte, kJinaV3, kEurobert, kModernVBert, kColMode
 extern const Family kClip, kSiglip, kSiglip2Pair, kClipText, kClipVision, kSiglipVision, kImageClasses;
 extern const Family kVit, kDeit, kDino2, kDino2Registers, kDino3, kSpectrogram;
 extern const Family kWav2vec2, kHubert, kWavlm, kUnispeech, kData2vecAudio;
-// w2v_bert.cpp, captioners.cpp
+// w2v_bert.cpp, captioners.cpp, composed.cpp
 extern const Family kW2vBert, kBlip, kTrocr;
 // t5_kin.cpp, encoder_decoders.cpp
 extern const Family kLongT5, kSwitch, kNllbMoe, kLed, kBigbirdPegasus, kPegasusX;
 // further_encoders.cpp
-extern const Family kJinaBert, kNeobert, kRembert, kPrelayernorm, kLayoutlmv3, kDpr;
+extern const Family kJinaBert, kNeobert, kRembert, kPrelayernorm, kBertGeneration, kLayoutlmv3, kDpr;
 // early_translators.cpp, speecht5.cpp, seamless.cpp
 extern const Family kFsmt, kProphetnet, kPix2struct, kSpeecht5, kSeamless;
 // paired_encoders.cpp, clap.cpp, depth_anything.cpp

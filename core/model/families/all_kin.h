@@ -18,6 +18,8 @@ extern const Family kGrok1Model, kRugpt3xl, kHfOlmo, kCpmant;
 // flash_linear.cpp, flash_linear_rwkv6.cpp, state_spaces.cpp
 extern const Family kGla, kRetnet, kGsa, kHgrn, kHgrn2, kDeltaNet, kGatedDeltaNet, kDeltaProduct,
     kFlaTransformer, kFlaRwkv6, kStateSpaces;
+// blt.cpp, reformer.cpp, evolla.cpp
+extern const Family kBlt, kReformer, kEvolla;
 // encoders_beside.cpp, time_series.cpp, diffusion_gemma.cpp, funnel.cpp
 extern const Family kTapas, kMarkuplm, kRocBert, kTimesfm, kTimesfm25, kDiffusionGemma, kFunnel;
 

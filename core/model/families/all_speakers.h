@@ -16,4 +16,9 @@ extern const Family kParakeetCtc, kParakeetRnnt, kParakeetTdt, kNemotronAsrStrea
 // nemotron_speech.cpp
 extern const Family kNemotronDiarization;
 
+// codec_encodec.cpp, musicgen.cpp, bark.cpp
+extern const Family kEncodec, kMusicgen, kMusicgenMelody, kBark;
+// speech_to_text.cpp, t5_kin.cpp
+extern const Family kSpeechToText, kPop2piano;
+
 }  // namespace assay::families

@@ -18,4 +18,10 @@ extern const Family kSam2, kSam2Video, kGroundingDino, kMmGroundingDino, kMask2F
 // vjepa2.cpp, staged_images.cpp, text_encoders.cpp
 extern const Family kVjepa2, kDinov3Convnext, kBros;
 
+// composed.cpp
+extern const Family kTrocrDecoder, kTextPair, kSoundReader;
+
+// t5_kin.cpp, idefics.cpp, pi0.cpp, pp_formulanet.cpp
+extern const Family kUdop, kIdefics, kPi0, kPpFormulanet;
+
 }  // namespace assay::families

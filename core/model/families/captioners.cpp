@@ -1,6 +1,5 @@
 // Models that see and write by a decoder of their own: BLIP, whose BERT attends to what it sees, and answers questions with a
-// second one; TrOCR, which reads lines of text with BART's decoder, Donut, which reads pages with mBART's, and captioners with
-// GPT-2; GIT, whose BERT reads what a CLIP saw as if it were words. Encoders are told as towers; what a decoder sees of one
+// second one; GIT, whose BERT reads what a CLIP saw as if it were words. Encoders are told as towers; what a decoder sees of one
 // caches nothing that grows. Source: transformers 5.24 (GIT: 5.23).
 #include "core/model/families/all_encoders.h"
 #include "core/model/families/all_watchers.h"
@@ -17,14 +16,6 @@ namespace assay::families {
 namespace {
 
 using namespace blocks;
-
-// Keys and values of what another model has made, whose width is `seen`.
-void widen_keys(Module& across, const Decoder& d, const Quantity& seen) {
-  for (TensorSpec& spec : across.tensors) {
-    if (spec.bias || (spec.role != Role::k && spec.role != Role::v)) continue;
-    spec.shape[1] = seen.value(), spec.elements = seen * d.hidden;
-  }
-}
 
 EncoderKin blip_kin() {
   EncoderKin kin{.types = 0};
@@ -91,138 +82,6 @@ void describe_blip(ConfigReader& config, ModuleTree& tree) {
   add_tower(tree, blip_images(*vision));
 }
 
-// The encoder's modules as towers below "encoder"; gives its width.
-Quantity add_page_encoder(ConfigReader& config, ModuleTree& tree) {
-  TowerConfig encoder(config, tree, "encoder");
-  config.require(static_cast<bool>(encoder), "encoder is missing");
-  const std::string kind = encoder->text("model_type", "");
-  ModuleTree alone;
-  if (kind == "vit")
-    describe_vit(*encoder, alone);
-  else if (kind == "deit")
-    describe_deit(*encoder, alone);
-  else if (kind == "donut-swin")
-    add_swin(*encoder, alone, "", SwinKind::donut);
-  else
-    config.fail(
-        "encoder.model_type is neither vit, deit nor donut-swin: of readers of images only those with such "
-        "an encoder are described");
-  for (Module& module : alone.modules) {
-    module.path = module.path.empty() ? "encoder" : "encoder." + module.path;
-    add_tower(tree, std::move(module));
-  }
-  return {"encoder.hidden_size", alone.hidden_size};
-}
-
-// What is seen is as wide as a decoder that does not say otherwise, or is made so.
-void add_seen_matrix(ModuleTree& tree, const Quantity& seen, const Quantity& hidden) {
-  if (seen.value() == hidden.value()) return;
-  Module projector{"", "projector", {}, {}, {}};
-  Tower(projector, Part::projector).matrix("enc_to_dec_proj", seen, hidden, true);
-  add_tower(tree, std::move(projector));
-}
-
-// TrOCR's decoder, and that of mBART, which Donut writes by: BART's with other keys, tables and norms.
-struct PageDecoder {
-  bool mbart = false;
-  std::uint64_t places() const { return mbart ? 1024 : 512; }
-  std::string head() const { return mbart ? "decoder.lm_head" : "decoder.output_projection"; }
-};
-
-Decoder read_page_decoder(ConfigReader& text, ModuleTree& tree) {
-  Decoder d;
-  d.vocabulary = text.size("vocab_size", 50265), d.hidden = text.size("d_model|hidden_size", 1024);
-  d.intermediate = text.size("decoder_ffn_dim", 4096), d.layers = read_layers(text, "decoder_layers", 12);
-  d.heads = d.kv_heads = text.size("decoder_attention_heads", 16);
-  d.head_dim = text.quotient(d.hidden, d.heads, "d_model / decoder_attention_heads");
-  d.tied = text.tied_embeddings(true);
-  note_sizes(tree, d);
-  return d;
-}
-
-// A BART's decoder over what an encoder of images saw.
-void describe_bart_reader(ConfigReader& config, ModuleTree& tree, ConfigReader& text, const PageDecoder& of) {
-  const Decoder d = read_page_decoder(text, tree);
-  const std::string path = "decoder.model.decoder";
-  Module tables{path, "places", {}, {}, {}};
-  const Quantity places = text.size("max_position_embeddings", of.places());
-  if (of.mbart || text.flag("use_learned_position_embeddings", true))
-    tables.tensors.push_back(parameter("embed_positions.weight", {places + Quantity(2), d.hidden},
-                                       Role::position_embedding, Part::embedding));
-  if (of.mbart || text.flag("layernorm_embedding", true))
-    add_norm(tables, "layernorm_embedding", d.hidden, Role::embedding_norm, true);
-  Module layer = bart_layers(d, path, "layers", true);
-  const Quantity seen = add_page_encoder(config, tree);
-  const auto width = of.mbart ? std::nullopt : text.optional_size("cross_attention_hidden_size");
-  if (width) widen_keys(layer.children[1], d, *width);
-  tree.modules = {embedding(path + ".embed_tokens", d.vocabulary, d.hidden), std::move(tables),
-                  std::move(layer)};
-  if (of.mbart) tree.modules.push_back(norm(path + ".layer_norm", d.hidden, Role::final_norm, true));
-  tree.modules.push_back(
-      output_head(of.head(), d.vocabulary, d.hidden, d.tied, path + ".embed_tokens.weight"));
-  tree.attention.push_back(geometry(d.attention(), all_layers(d.layers)));
-  if (!width) add_seen_matrix(tree, seen, d.hidden);
-}
-
-// GPT-2 with a second attention in each layer.
-void describe_gpt2_reader(ConfigReader& config, ModuleTree& tree, ConfigReader& text) {
-  Decoder d;
-  d.vocabulary = text.size("vocab_size", 50257), d.hidden = text.size("n_embd|hidden_size", 768);
-  d.layers = read_layers(text, "n_layer|num_hidden_layers", 12);
-  d.intermediate = text.size("n_inner", Quantity(4) * d.hidden);
-  d.heads = d.kv_heads = text.size("n_head|num_attention_heads", 12);
-  d.head_dim = text.quotient(d.hidden, d.heads, "n_embd / n_head");
-  d.tied = text.tied_embeddings(true);
-  note_sizes(tree, d);
-  const std::string path = "decoder.transformer.";
-  HeadAttention own = d.attention();
-  own.path = "attn", own.fused = "c_attn", own.o = "c_proj";
-  own.qkv_bias = own.output_bias = own.input_major = true;
-  Module layer = layers(path + "h.{layer}", "layers", all_layers(d.layers));
-  for (const char* name : {"ln_1", "ln_cross_attn", "ln_2"})
-    add_norm(layer, name, d.hidden, Role::input_norm, true);
-  Module across{"crossattention", "attention to what is seen", {}, {}, {}};
-  const auto add = [&](const char* name, const Quantity& out, Role role) {
-    add_linear(across, {.name = name,
-                        .in = d.hidden,
-                        .out = out,
-                        .role = role,
-                        .part = Part::attention,
-                        .bias = true,
-                        .input_major = true});
-  };
-  add("c_attn", Quantity(2) * d.hidden, Role::kv_a);
-  add("q_attn", d.hidden, Role::q);
-  add("c_proj", d.hidden, Role::attention_output);
-  layer.children = {attention(own), std::move(across),
-                    plain_mlp({.hidden = d.hidden, .intermediate = d.intermediate, .input_major = true})};
-  const Quantity context = text.size("n_positions|n_ctx", 1024);
-  for (std::size_t i = 0; i < 2; ++i) {  // causal masks, which releases hold
-    add_buffer(layer.children[i], "bias", {1, 1, context.value(), context.value()});
-    add_buffer(layer.children[i], "masked_bias", {});
-  }
-  Module places{"decoder.transformer", "places", {}, {}, {}};
-  places.tensors.push_back(
-      parameter("wpe.weight", {context, d.hidden}, Role::position_embedding, Part::embedding));
-  const Quantity seen = add_page_encoder(config, tree);
-  tree.modules = {embedding(path + "wte", d.vocabulary, d.hidden), std::move(places), std::move(layer),
-                  norm(path + "ln_f", d.hidden, Role::final_norm, true),
-                  output_head("decoder.lm_head", d.vocabulary, d.hidden, d.tied, path + "wte.weight")};
-  tree.attention.push_back(geometry(d.attention(), all_layers(d.layers)));
-  add_seen_matrix(tree, seen, d.hidden);
-}
-
-void describe_page_reader(ConfigReader& config, ModuleTree& tree) {
-  TowerConfig decoder(config, tree, "decoder");
-  const std::string kind = decoder ? decoder->text("model_type", "") : "";
-  if (kind == "gpt2") return describe_gpt2_reader(config, tree, *decoder);
-  config.require(
-      kind == "trocr" || kind == "mbart",
-      "decoder.model_type is neither trocr, mbart nor gpt2: of models of an encoder of images and any "
-      "decoder only those are described");
-  describe_bart_reader(config, tree, *decoder, {kind == "mbart"});
-}
-
 // What GIT sees: a CLIP, a matrix with a norm, and where several pictures follow each other a vector for each.
 void add_git_images(ConfigReader& config, ModuleTree& tree, const Decoder& d, const std::string& prefix) {
   TowerConfig vision(config, tree, "vision_config");
@@ -261,13 +120,11 @@ void describe_git(ConfigReader& config, ModuleTree& tree) {
 constexpr std::string_view kGitArchitectures[] = {"GitModel", "GitForCausalLM"}, kGitTypes[] = {"git"};
 constexpr std::string_view kBlipArchitectures[] = {"BlipForConditionalGeneration",
                                                    "BlipForQuestionAnswering"},
-                           kBlipTypes[] = {"blip"}, kTrocrArchitectures[] = {"VisionEncoderDecoderModel"},
-                           kTrocrTypes[] = {"vision-encoder-decoder"};
+                           kBlipTypes[] = {"blip"};
 
 }  // namespace
 
 const Family kBlip = {"blip", "BLIP", kBlipArchitectures, kBlipTypes, {}, describe_blip};
 const Family kGit = {"git", "GIT", kGitArchitectures, kGitTypes, {}, describe_git};
-const Family kTrocr = {"trocr", "TrOCR, Donut", kTrocrArchitectures, kTrocrTypes, {}, describe_page_reader};
 
 }  // namespace assay::families

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/all_speakers.h"
+#include "core/model/families/codec_seanet.h"
 #include "core/model/families/sighted_parts.h"
 #include "core/model/families/towers.h"
 #include "core/model/tower_blocks.h"
@@ -14,102 +15,6 @@ namespace assay::families {
 namespace {
 
 using namespace blocks;
-
-constexpr std::uint64_t kMostLayers = 1000;  // of convolutions; no codec has a hundred
-
-// SEANet's layers in a list of their own, whose numbers count activations, too.
-class SeanetLayers {
- public:
-  SeanetLayers(ConfigReader& config, std::string path, std::string title)
-      : config_(config), module_{std::move(path), std::move(title), {}, {}, {}} {}
-
-  void convolve(const Quantity& in, const Quantity& out, const Quantity& reach) {
-    add(next_, {out, in, reach}, out);
-    ++next_;
-  }
-  void stretch(const Quantity& in, const Quantity& out, const Quantity& reach) {
-    add(next_, {in, out, reach}, out);
-    ++next_;
-  }
-  void activate() { ++next_; }
-
-  // A narrower pair beside the way around it, so often as the config says.
-  void add_residuals(const Quantity& width) {
-    const std::uint64_t count = config_.number("num_residual_layers", 1);
-    config_.require(count <= kMostLayers, "num_residual_layers is too large");
-    const Quantity reach = config_.size("residual_kernel_size", 3);
-    const std::uint64_t compress = config_.size("compress", 2).value();
-    config_.require(compress <= width.value(), "compress exceeds the width of a layer");
-    const Quantity narrow("width / compress", width.value() / compress);
-    for (std::uint64_t i = 0; i < count; ++i, ++next_) {
-      add_named(std::to_string(next_) + ".block.1", {narrow, width, reach}, narrow);
-      add_named(std::to_string(next_) + ".block.3", {width, narrow, 1}, width);
-      if (config_.flag("use_conv_shortcut", false))
-        add_named(std::to_string(next_) + ".shortcut", {width, width, 1}, width);
-    }
-  }
-  Module take() { return std::move(module_); }
-
- private:
-  void add(std::uint64_t at, const std::vector<Quantity>& shape, const Quantity& out) {
-    add_named(std::to_string(at), shape, out);
-  }
-  void add_named(const std::string& name, const std::vector<Quantity>& shape, const Quantity& out) {
-    Tower(module_, Part::audio)
-        .tensor("layers." + name + ".conv.weight", shape)
-        .tensor("layers." + name + ".conv.bias", {out});
-  }
-  ConfigReader& config_;
-  Module module_;
-  std::uint64_t next_ = 0;
-};
-
-struct Mimi {
-  Quantity hidden, channels, filters, reach, last_reach;
-  std::vector<std::uint64_t> ratios;  // as the decoder takes them
-  Quantity wide(std::size_t doublings) const {
-    return doublings == 0 ? filters : Quantity(std::uint64_t{1} << doublings) * filters;
-  }
-};
-
-Mimi read_mimi(ConfigReader& config) {
-  Mimi of;
-  of.hidden = config.size("hidden_size", 512), of.channels = config.size("audio_channels", 1);
-  of.filters = config.size("num_filters", 64);
-  of.reach = config.size("kernel_size", 7), of.last_reach = config.size("last_kernel_size", 3);
-  of.ratios = config.numbers("upsampling_ratios").value_or(std::vector<std::uint64_t>{8, 6, 5, 4});
-  config.require(!of.ratios.empty() && of.ratios.size() <= 16, "upsampling_ratios is empty, or too long");
-  for (const std::uint64_t ratio : of.ratios)
-    config.require(ratio > 0 && ratio <= 4096, "upsampling_ratios holds 0, or more than 4096");
-  return of;
-}
-
-Module mimi_encoder(ConfigReader& config, const Mimi& of, const std::string& path) {
-  SeanetLayers layers(config, path, "what shortens sound");
-  layers.convolve(of.channels, of.filters, of.reach);
-  for (std::size_t i = 0; i < of.ratios.size(); ++i) {
-    layers.add_residuals(of.wide(i));
-    layers.activate();
-    layers.convolve(of.wide(i), of.wide(i + 1), Quantity(2 * of.ratios[of.ratios.size() - 1 - i]));
-  }
-  layers.activate();
-  layers.convolve(of.wide(of.ratios.size()), of.hidden, of.last_reach);
-  return layers.take();
-}
-
-Module mimi_decoder(ConfigReader& config, const Mimi& of, const std::string& path) {
-  SeanetLayers layers(config, path, "what makes sound");
-  std::size_t doublings = of.ratios.size();
-  layers.convolve(of.hidden, of.wide(doublings), of.reach);
-  for (const std::uint64_t ratio : of.ratios) {
-    layers.activate();
-    layers.stretch(of.wide(doublings), of.wide(doublings - 1), Quantity(2 * ratio));
-    layers.add_residuals(of.wide(--doublings));
-  }
-  layers.activate();
-  layers.convolve(of.filters, of.channels, of.last_reach);
-  return layers.take();
-}
 
 Module mimi_transformer(ConfigReader& config, const Quantity& hidden, const std::string& path) {
   const Quantity heads = config.size("num_attention_heads", 8), wide = config.size("intermediate_size", 2048);
@@ -152,7 +57,7 @@ Module mimi_books(ConfigReader& config, const Quantity& hidden, const std::strin
 }
 
 // How many frames of the convolutions one frame of codes is made of, where they are more than one.
-std::uint64_t mimi_stride(ConfigReader& config, const Mimi& of) {
+std::uint64_t mimi_stride(ConfigReader& config, const Seanet& of) {
   double hop = 1;
   for (const std::uint64_t ratio : of.ratios) hop *= static_cast<double>(ratio);
   const double sampling = static_cast<double>(config.size("sampling_rate", 24000).value());
@@ -169,8 +74,9 @@ std::uint64_t mimi_stride(ConfigReader& config, const Mimi& of) {
 
 std::vector<Module> mimi_parts(ConfigReader& config, const std::string& path) {
   const std::string before = path.empty() ? "" : path + ".";
-  const Mimi of = read_mimi(config);
-  std::vector<Module> parts = {mimi_encoder(config, of, before + "encoder"),
+  const Seanet of = read_seanet(
+      config, {.hidden = 512, .filters = 64, .last_reach = 3, .ratios = {8, 6, 5, 4}, .shortcut = false});
+  std::vector<Module> parts = {seanet_encoder(config, of, before + "encoder"),
                                mimi_transformer(config, of.hidden, before + "encoder_transformer")};
   if (const std::uint64_t stride = mimi_stride(config, of); stride > 0) {
     const Quantity groups = config.size("upsample_groups", 512);
@@ -184,13 +90,14 @@ std::vector<Module> mimi_parts(ConfigReader& config, const std::string& path) {
   }
   const std::uint64_t all = config.size("num_quantizers", 32).value(),
                       semantic = config.size("num_semantic_quantizers", 1).value();
-  config.require(semantic < all && all <= kMostLayers, "num_semantic_quantizers is not below num_quantizers");
+  config.require(semantic < all && all <= kMostSeanetLayers,
+                 "num_semantic_quantizers is not below num_quantizers");
   const std::string books = before + "quantizer.";
   parts.push_back(mimi_books(config, of.hidden, books + "semantic_residual_vector_quantizer", semantic));
   parts.push_back(
       mimi_books(config, of.hidden, books + "acoustic_residual_vector_quantizer", all - semantic));
   parts.push_back(mimi_transformer(config, of.hidden, before + "decoder_transformer"));
-  parts.push_back(mimi_decoder(config, of, before + "decoder"));
+  parts.push_back(seanet_decoder(config, of, before + "decoder"));
   return parts;
 }
 

@@ -87,6 +87,7 @@ Module prophet_layers(ConfigReader& config, const Decoder& d, const std::string&
 
 void describe_prophetnet(ConfigReader& config, ModuleTree& tree) {
   const bool alone = config.config().architecture().ends_with("Model");
+  const bool writes_alone = config.config().architecture().ends_with("ForCausalLM");
   const std::string prefix = alone ? "" : "prophetnet.";
   Decoder d;
   d.vocabulary = config.size("vocab_size", 30522), d.hidden = config.size("hidden_size|d_model", 1024);
@@ -94,9 +95,10 @@ void describe_prophetnet(ConfigReader& config, ModuleTree& tree) {
   config.require(d.tied, "tie_word_embeddings is false: tables for each side are not described");
   tree.modules = {embedding(prefix + "word_embeddings", d.vocabulary, d.hidden)};
   const Quantity places = config.size("max_position_embeddings", 512);
-  Quantity read;
+  Quantity read = 0;
   for (const std::string side : {"encoder", "decoder"}) {
     const bool writes = side == "decoder";
+    if (writes_alone && !writes) continue;
     read_side(config, d, {side + "_ffn_dim", "num_" + side + "_layers", "num_" + side + "_attention_heads"});
     if (!writes) read = d.layers;
     const std::string path = prefix + side;
@@ -180,6 +182,7 @@ void describe_pix2struct(ConfigReader& config, ModuleTree& tree) {
 
 constexpr std::string_view kFsmtArchitectures[] = {"FSMTForConditionalGeneration"}, kFsmtTypes[] = {"fsmt"},
                            kProphetArchitectures[] = {"ProphetNetForConditionalGeneration", "ProphetNetModel",
+                                                      "ProphetNetForCausalLM",
                                                       "XLMProphetNetForConditionalGeneration"},
                            kProphetTypes[] = {"prophetnet", "xlm-prophetnet"},
                            kPix2structArchitectures[] = {"Pix2StructForConditionalGeneration"},

@@ -1,8 +1,8 @@
 // Models that read a text whole and write another, of BART's kind: BART and mBART, M2M-100 and NLLB-200 (and its mixture), Marian
 // with which OPUS-MT translates, Pegasus, Blenderbot, PLBART, MVP; LED, BigBird-Pegasus and Pegasus-X, whose encoders read long
-// texts; without a head, too, and with one that classifies. The encoder's layers are
+// texts; without a head, too, with one that classifies, and their decoders alone. The encoder's layers are
 // counted with the decoder's, as tokens of text meet both; only the decoder's attention to itself caches what grows.
-// Source: transformers 5.24.
+// Source: transformers 5.24 (decoders alone: 5.23).
 #include "core/model/families/encoder_decoders.h"
 
 #include <algorithm>
@@ -22,6 +22,13 @@ void note_both_sides(ModuleTree& tree, const HeadAttention& a, const Quantity& w
                      const Quantity& read) {
   tree.layers = std::max(written.value(), read.value());
   tree.attention.push_back(geometry(a, all_layers(written)));
+}
+
+void widen_keys(Module& across, const Decoder& d, const Quantity& seen) {
+  for (TensorSpec& spec : across.tensors) {
+    if (spec.bias || (spec.role != Role::k && spec.role != Role::v)) continue;
+    spec.shape[1] = seen.value(), spec.elements = seen * d.hidden;
+  }
 }
 
 Experts read_fixed_experts(ConfigReader& config, ModuleTree& tree, std::uint64_t count,
@@ -121,11 +128,13 @@ struct BartClass {
   std::uint64_t labels = 2;         // of a classifier, where the config is silent
   std::uint64_t global_tokens = 0;  // learnt ones that stand in front of what is read
   bool sparse = false;              // NLLB's mixture
+  bool decoder_never_tied = false;  // alone, whatever the config says
 };
 
 // What the class at hand puts behind both sides.
-enum class BartUse { writing, alone, sequences, answers };
+enum class BartUse { writing, alone, sequences, answers, decoder };
 BartUse bart_use(const std::string& architecture) {
+  if (architecture.ends_with("ForCausalLM")) return BartUse::decoder;
   if (architecture.ends_with("ForSequenceClassification")) return BartUse::sequences;
   if (architecture.ends_with("ForQuestionAnswering")) return BartUse::answers;
   const bool alone = architecture.ends_with("Model") && !architecture.ends_with("MTModel");
@@ -186,11 +195,12 @@ std::vector<Module> nllb_side(ConfigReader& config, ModuleTree& tree, const Deco
       });
 }
 
-void add_bart_head(ConfigReader& config, ModuleTree& tree, const Decoder& d, const BartClass& of,
-                   BartUse use) {
+void add_bart_head(ConfigReader& config, ModuleTree& tree, const Decoder& d, const BartClass& of, BartUse use,
+                   const std::string& table) {
   Module head = head_module(use == BartUse::writing ? "what is added to logits" : "classifier");
   switch (use) {
-    case BartUse::alone: return;
+    case BartUse::alone:
+    case BartUse::decoder: break;
     case BartUse::sequences:
       add_linear(head, head_matrix("classification_head.dense", d.hidden, d.hidden));
       add_linear(head, head_matrix("classification_head.out_proj", d.hidden, label_count(config, of.labels)));
@@ -202,9 +212,32 @@ void add_bart_head(ConfigReader& config, ModuleTree& tree, const Decoder& d, con
       if (of.logits_bias) add_buffer(head, "final_logits_bias", {1, d.vocabulary.value()});
   }
   if (!head.tensors.empty()) tree.modules.push_back(std::move(head));
-  if (use == BartUse::writing)
+  const bool tied = d.tied && !(use == BartUse::decoder && of.decoder_never_tied);
+  if (use == BartUse::writing || use == BartUse::decoder)
+    tree.modules.push_back(output_head("lm_head", d.vocabulary, d.hidden, tied, table + ".weight"));
+}
+
+// Sizes of a side, into `d`, and its modules.
+void add_bart_side(ConfigReader& config, ModuleTree& tree, Decoder& d, const BartClass& of,
+                   const std::string& prefix, const std::string& side) {
+  const bool writes = side == "decoder";
+  const std::string path = below(prefix, side);
+  const BartNames& names = writes ? of.written_names : of.read_names;
+  d.intermediate = config.size(side + "_ffn_dim", of.wide);
+  d.layers = read_layers(config, side + "_layers", writes ? of.written : of.read);
+  d.heads = d.kv_heads = config.size(side + "_attention_heads", of.heads);
+  d.head_dim = config.quotient(d.hidden, d.heads, "d_model / " + side + "_attention_heads");
+  if (auto places = bart_places(config, of, side, path, d.hidden)) tree.modules.push_back(std::move(*places));
+  if (of.sparse) {
+    for (Module& group : nllb_side(config, tree, d, side, path, names))
+      tree.modules.push_back(std::move(group));
+  } else {
     tree.modules.push_back(
-        output_head("lm_head", d.vocabulary, d.hidden, d.tied, of.prefix + ".shared.weight"));
+        bart_layers_of(d, layers(path + ".layers.{layer}", side + "'s layers", all_layers(d.layers)), writes,
+                       names, bart_mlp(d, names.mlp)));
+  }
+  if (of.norms_last)
+    tree.modules.push_back(norm(path + "." + of.last_norm, d.hidden, Role::final_norm, true));
 }
 
 void describe_bart_of(ConfigReader& config, ModuleTree& tree, const BartClass& of) {
@@ -214,31 +247,16 @@ void describe_bart_of(ConfigReader& config, ModuleTree& tree, const BartClass& o
   d.vocabulary = config.size("vocab_size", of.vocabulary);
   d.hidden = config.size("d_model|hidden_size", of.hidden);
   d.tied = config.tied_embeddings(true);
-  std::vector<Module> both;
-  Quantity read;
-  for (const std::string side : {"encoder", "decoder"}) {
-    const bool writes = side == "decoder";
-    const std::string path = below(prefix, side);
-    const BartNames& names = writes ? of.written_names : of.read_names;
-    d.intermediate = config.size(side + "_ffn_dim", of.wide);
-    d.layers = read_layers(config, side + "_layers", writes ? of.written : of.read);
-    d.heads = d.kv_heads = config.size(side + "_attention_heads", of.heads);
-    d.head_dim = config.quotient(d.hidden, d.heads, "d_model / " + side + "_attention_heads");
-    if (!writes) read = d.layers;
-    if (auto places = bart_places(config, of, side, path, d.hidden)) both.push_back(std::move(*places));
-    if (of.sparse) {
-      for (Module& group : nllb_side(config, tree, d, side, path, names)) both.push_back(std::move(group));
-    } else {
-      both.push_back(
-          bart_layers_of(d, layers(path + ".layers.{layer}", side + "'s layers", all_layers(d.layers)),
-                         writes, names, bart_mlp(d, names.mlp)));
-    }
-    if (of.norms_last) both.push_back(norm(path + "." + of.last_norm, d.hidden, Role::final_norm, true));
+  const std::string table = below(prefix, use == BartUse::decoder ? "decoder.embed_tokens" : "shared");
+  tree.modules.push_back(embedding(table, d.vocabulary, d.hidden));
+  Quantity read = 0;
+  if (use != BartUse::decoder) {
+    add_bart_side(config, tree, d, of, prefix, "encoder");
+    read = d.layers;
   }
+  add_bart_side(config, tree, d, of, prefix, "decoder");
   note_sizes(tree, d);
-  tree.modules.push_back(embedding(below(prefix, "shared"), d.vocabulary, d.hidden));
-  for (Module& module : both) tree.modules.push_back(std::move(module));
-  add_bart_head(config, tree, d, of, use);
+  add_bart_head(config, tree, d, of, use, table);
   if (use == BartUse::alone) tree.aliases = {{"", of.prefix + "."}};
   note_both_sides(tree, d.attention(), d.layers, read);
 }
@@ -278,18 +296,18 @@ void describe_led(ConfigReader& config, ModuleTree& tree) {
 }
 void describe_bigbird_pegasus(ConfigReader& config, ModuleTree& tree) {
   const bool bias = config.flag("use_bias", false);
-  describe_bart_of(
-      config, tree,
-      {.vocabulary = 96103,
-       .read = 16,
-       .written = 16,
-       .places = 4096,
-       .norms_last = true,
-       .offset = 0,
-       .normed_tables = false,
-       .last_norm = "layernorm_embedding",
-       .read_names = {.attends = BartAttention::big_bird, .big_bird_bias = bias},
-       .written_names = {.attends = bias ? BartAttention::plain : BartAttention::without_biases}});
+  describe_bart_of(config, tree,
+                   {.vocabulary = 96103,
+                    .read = 16,
+                    .written = 16,
+                    .places = 4096,
+                    .norms_last = true,
+                    .offset = 0,
+                    .normed_tables = false,
+                    .last_norm = "layernorm_embedding",
+                    .read_names = {.attends = BartAttention::big_bird, .big_bird_bias = bias},
+                    .written_names = {.attends = bias ? BartAttention::plain : BartAttention::without_biases},
+                    .decoder_never_tied = true});
 }
 void describe_pegasus_x(ConfigReader& config, ModuleTree& tree) {
   describe_bart_of(config, tree,
@@ -347,31 +365,34 @@ void describe_mvp(ConfigReader& config, ModuleTree& tree) {
 }
 
 constexpr std::string_view
-    kBartArchitectures[] = {"BartForConditionalGeneration", "BartModel", "BartForSequenceClassification",
-                            "BartForQuestionAnswering"},
+    kBartArchitectures[] = {"BartForConditionalGeneration", "BartForCausalLM", "BartModel",
+                            "BartForSequenceClassification", "BartForQuestionAnswering"},
     kBartTypes[] = {"bart"},
-    kMbartArchitectures[] = {"MBartForConditionalGeneration", "MBartModel", "MBartForSequenceClassification",
-                             "MBartForQuestionAnswering"},
+    kMbartArchitectures[] = {"MBartForConditionalGeneration", "MBartForCausalLM", "MBartModel",
+                             "MBartForSequenceClassification", "MBartForQuestionAnswering"},
     kMbartTypes[] = {"mbart"}, kM2mArchitectures[] = {"M2M100ForConditionalGeneration", "M2M100Model"},
     kM2mTypes[] = {"m2m_100"}, kNllbMoeArchitectures[] = {"NllbMoeForConditionalGeneration", "NllbMoeModel"},
-    kNllbMoeTypes[] = {"nllb-moe"}, kMarianArchitectures[] = {"MarianMTModel", "MarianModel"},
+    kNllbMoeTypes[] = {"nllb-moe"},
+    kMarianArchitectures[] = {"MarianMTModel", "MarianForCausalLM", "MarianModel"},
     kMarianTypes[] = {"marian"},
-    kPegasusArchitectures[] = {"PegasusForConditionalGeneration", "PegasusModel"},
+    kPegasusArchitectures[] = {"PegasusForConditionalGeneration", "PegasusForCausalLM", "PegasusModel"},
     kPegasusTypes[] = {"pegasus"},
-    kBlenderbotArchitectures[] = {"BlenderbotForConditionalGeneration", "BlenderbotModel"},
+    kBlenderbotArchitectures[] = {"BlenderbotForConditionalGeneration", "BlenderbotForCausalLM",
+                                  "BlenderbotModel"},
     kBlenderbotTypes[] = {"blenderbot"},
-    kBlenderbotSmallArchitectures[] = {"BlenderbotSmallForConditionalGeneration", "BlenderbotSmallModel"},
+    kBlenderbotSmallArchitectures[] = {"BlenderbotSmallForConditionalGeneration",
+                                       "BlenderbotSmallForCausalLM", "BlenderbotSmallModel"},
     kBlenderbotSmallTypes[] = {"blenderbot-small"},
-    kPlbartArchitectures[] = {"PLBartForConditionalGeneration", "PLBartModel",
+    kPlbartArchitectures[] = {"PLBartForConditionalGeneration", "PLBartForCausalLM", "PLBartModel",
                               "PLBartForSequenceClassification"},
     kPlbartTypes[] = {"plbart"},
-    kMvpArchitectures[] = {"MvpForConditionalGeneration", "MvpModel", "MvpForSequenceClassification",
-                           "MvpForQuestionAnswering"},
+    kMvpArchitectures[] = {"MvpForConditionalGeneration", "MvpForCausalLM", "MvpModel",
+                           "MvpForSequenceClassification", "MvpForQuestionAnswering"},
     kMvpTypes[] = {"mvp"},
     kLedArchitectures[] = {"LEDForConditionalGeneration", "LEDModel", "LEDForQuestionAnswering"},
     kLedTypes[] = {"led"},
-    kBigbirdPegasusArchitectures[] = {"BigBirdPegasusForConditionalGeneration", "BigBirdPegasusModel",
-                                      "BigBirdPegasusForSequenceClassification",
+    kBigbirdPegasusArchitectures[] = {"BigBirdPegasusForConditionalGeneration", "BigBirdPegasusForCausalLM",
+                                      "BigBirdPegasusModel", "BigBirdPegasusForSequenceClassification",
                                       "BigBirdPegasusForQuestionAnswering"},
     kBigbirdPegasusTypes[] = {"bigbird_pegasus"},
     kPegasusXArchitectures[] = {"PegasusXForConditionalGeneration", "PegasusXModel"},

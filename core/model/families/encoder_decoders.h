@@ -12,6 +12,9 @@ Module bart_layers(const blocks::Decoder& d, const std::string& path, const std:
 // As NLLB's mixture and SeamlessM4T name them.
 Module nllb_layers(const blocks::Decoder& d, const std::string& path, const std::string& title, bool writes);
 
+// Keys and values of what another model has made, whose width is `seen`.
+void widen_keys(Module& across, const blocks::Decoder& d, const Quantity& seen);
+
 // Layers of both sides are numbered from 0; the side that writes caches.
 void note_both_sides(ModuleTree& tree, const blocks::HeadAttention& a, const Quantity& written,
                      const Quantity& read);

@@ -20,7 +20,8 @@ EncoderUse encoder_use(const ConfigReader& config) {
                                         {"ForNextSentencePrediction", EncoderUse::follows},
                                         {"ForPreTraining", EncoderUse::pretraining},
                                         {"LMHeadModel", EncoderUse::guessing},
-                                        {"LM", EncoderUse::guessing}};
+                                        {"LM", EncoderUse::guessing},
+                                        {"GenerationDecoder", EncoderUse::guessing}};
   const std::string& architecture = config.config().architecture();
   for (const Ending& ending : kEndings) {
     if (architecture.ends_with(ending.text)) return ending.use;
@@ -69,8 +70,10 @@ void add_table_again(Module& head, const GuessingHead& names, const HeadPlace& a
 
 void add_guessing(ModuleTree& tree, const GuessingHead& names, const HeadPlace& at) {
   Module head = head_module("head that guesses words");
-  add_linear(head, head_matrix(names.dense, at.hidden, at.table_width));
-  add_norm(head, names.norm, at.table_width, Role::final_norm, true);
+  if (!names.dense.empty()) {
+    add_linear(head, head_matrix(names.dense, at.hidden, at.table_width));
+    add_norm(head, names.norm, at.table_width, Role::final_norm, true);
+  }
   add_table_again(head, names, at);
   tree.modules.push_back(std::move(head));
 }

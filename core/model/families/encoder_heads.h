@@ -29,7 +29,8 @@ blocks::Linear head_matrix(std::string name, const Quantity& in, const Quantity&
 // A module of such matrices, named whole.
 Module head_module(std::string title);
 
-// A matrix, a norm, and the table of tokens once more (table "": under its own name alone), with a bias of its own.
+// A matrix and a norm (dense "": neither), and the table of tokens once more (table "": under its own name alone), with a
+// bias of its own.
 struct GuessingHead {
   std::string dense = "cls.predictions.transform.dense", norm = "cls.predictions.transform.LayerNorm";
   std::string table = "cls.predictions.decoder", bias = "cls.predictions.bias";

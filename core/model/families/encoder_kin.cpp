@@ -90,6 +90,22 @@ Module encoder_layer(const Decoder& d, const EncoderKin& kin, const std::string&
 
 namespace {
 
+// Attention to what another model has read, as decoders of BERT's kind name it.
+void add_attention_across(Module& layer, const Decoder& d, const EncoderKin& kin) {
+  constexpr std::string_view kOwn = "attention";
+  HeadAttention a = kin.attend;
+  a.hidden = d.hidden, a.heads = d.heads, a.kv_heads = d.kv_heads, a.head_dim = d.head_dim;
+  a.path = "crossattention";
+  if (kin.attention_norm.starts_with(kOwn))
+    add_norm(layer, a.path + kin.attention_norm.substr(kOwn.size()), d.hidden, Role::post_attention_norm,
+             true);
+  layer.children.push_back(attention(a));
+}
+
+bool holds_flag(ConfigReader& config, const char* key) {
+  return config.has(key) && config.flag(key, false);
+}
+
 EncoderUse use_of(const ConfigReader& config, const EncoderKin& kin) {
   const EncoderUse use = encoder_use(config);
   return use == EncoderUse::guessing && !kin.guesses ? EncoderUse::alone : use;
@@ -143,6 +159,7 @@ void add_encoder_body(ConfigReader& config, ModuleTree& tree, const Decoder& d, 
                       const std::string& prefix) {
   add_encoder_tables(config, tree, d, kin, prefix);
   Module layer = encoder_layer(d, kin, prefix);
+  if (holds_flag(config, "add_cross_attention")) add_attention_across(layer, d, kin);
   if (kin.more != nullptr) {
     Module more{"", "what this encoder has beside", {}, {}, {}};
     kin.more(config, d, more, layer);
@@ -157,6 +174,8 @@ void describe_encoder(ConfigReader& config, ModuleTree& tree, const EncoderKin& 
   const std::string prefix = use_of(config, kin) == EncoderUse::alone ? "" : kin.prefix;
   add_encoder_body(config, tree, d, kin, prefix);
   add_encoder_rest(config, tree, d, kin, prefix);
+  if (holds_flag(config, "is_decoder"))
+    tree.attention.push_back(geometry(d.attention(), all_layers(d.layers)));
 }
 
 }  // namespace assay::families

@@ -41,7 +41,7 @@ Module last_norm(const std::string& name, const Quantity& hidden) {
 }  // namespace
 
 Module clip_tower(ConfigReader& vision, std::string path, const ClipClass& defaults) {
-  const Quantity hidden = vision.size("hidden_size", defaults.hidden),
+  const Quantity hidden = vision.size("hidden_size|embed_dim", defaults.hidden),
                  patch = side_of(vision, "patch_size", defaults.patch);
   Module tower{std::move(path), "vision tower (CLIP)", {}, {}, {}};
   Tower(tower, Part::vision)

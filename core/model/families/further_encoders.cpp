@@ -1,5 +1,5 @@
 // More encoders of text of BERT's kind: JinaBERT (embeddings v2 and rerankers v1), NeoBERT, RemBERT, RoBERTa with norms before
-// blocks, LayoutLMv3, which reads pages, and DPR's three.
+// blocks, BERT as a half of BERT2BERT, LayoutLMv3, which reads pages, and DPR's three.
 // Sources: transformers 5.24; for JinaBERT Jina's own code and the loaders of TEI and llama.cpp, for NeoBERT its authors' code.
 #include <nlohmann/json.hpp>
 
@@ -82,8 +82,7 @@ void describe_rembert(ConfigReader& config, ModuleTree& tree) {
   const EncoderUse use = encoder_use(config);
   if (use != EncoderUse::guessing) return describe_encoder(config, tree, kin);
   const Decoder d = read_encoder(config, tree, kin);
-  add_encoder_tables(config, tree, d, kin, kin.prefix);
-  tree.modules.push_back(encoder_layer(d, kin, kin.prefix));
+  add_encoder_body(config, tree, d, kin, kin.prefix);
   EncoderHeads heads;
   heads.guessing = {"cls.predictions.dense", "cls.predictions.LayerNorm", "cls.predictions.decoder",
                     "cls.predictions.decoder.bias"};
@@ -94,6 +93,16 @@ void describe_rembert(ConfigReader& config, ModuleTree& tree) {
                     .hidden = d.hidden,
                     .table_width = config.size("output_embedding_size", 1664),
                     .tied = false});
+}
+
+// BERT as a half of BERT2BERT: no kinds of text, no pooler, and nothing between the layers and the table.
+void describe_bert_generation(ConfigReader& config, ModuleTree& tree) {
+  EncoderKin kin{.prefix = "bert.", .types = 0};
+  kin.sizes = {
+      .vocabulary = 50358, .hidden = 1024, .intermediate = 4096, .layers = 24, .heads = 16, .tied = true};
+  kin.heads.pooler = "";
+  kin.heads.guessing = {"", "", "lm_head.decoder", "lm_head.bias"};
+  describe_encoder(config, tree, kin);
 }
 
 void describe_prelayernorm(ConfigReader& config, ModuleTree& tree) {
@@ -201,6 +210,9 @@ constexpr std::string_view kJinaBertArchitectures[] = {"JinaBertModel", "JinaBer
                                                       "RemBertForQuestionAnswering",
                                                       "RemBertForMultipleChoice"},
                            kRembertTypes[] = {"rembert"},
+                           kBertGenerationArchitectures[] = {"BertGenerationEncoder",
+                                                             "BertGenerationDecoder"},
+                           kBertGenerationTypes[] = {"bert-generation"},
                            kPrelayernormArchitectures[] = {"RobertaPreLayerNormModel",
                                                            "RobertaPreLayerNormForMaskedLM",
                                                            "RobertaPreLayerNormForCausalLM",
@@ -222,6 +234,9 @@ const Family kJinaBert = {"jina_bert", "JinaBERT (v2)",   kJinaBertArchitectures
                           {},          describe_jina_bert};
 const Family kNeobert = {"neobert", "NeoBERT", kNeobertArchitectures, kNeobertTypes, {}, describe_neobert};
 const Family kRembert = {"rembert", "RemBERT", kRembertArchitectures, kRembertTypes, {}, describe_rembert};
+const Family kBertGeneration = {
+    "bert_generation",       "BERT for generation", kBertGenerationArchitectures, kBertGenerationTypes, {},
+    describe_bert_generation};
 const Family kPrelayernorm = {
     "roberta_prelayernorm", "RoBERTa (norms first)", kPrelayernormArchitectures, kPrelayernormTypes, {},
     describe_prelayernorm};

@@ -23,6 +23,24 @@ Decoder read_gpt2_sizes(ConfigReader& config, ModuleTree& tree) {
   return d;
 }
 
+// To what another model has made, of the same width: keys and values in one matrix.
+Module gpt2_attention_across(const Decoder& d) {
+  Module across{"crossattention", "attention to what was read", {}, {}, {}};
+  const auto add = [&](const char* name, const Quantity& out, Role role) {
+    add_linear(across, {.name = name,
+                        .in = d.hidden,
+                        .out = out,
+                        .role = role,
+                        .part = Part::attention,
+                        .bias = true,
+                        .input_major = true});
+  };
+  add("c_attn", Quantity(2) * d.hidden, Role::kv_a);
+  add("q_attn", d.hidden, Role::q);
+  add("c_proj", d.hidden, Role::attention_output);
+  return across;
+}
+
 void describe_gpt2(ConfigReader& config, ModuleTree& tree) {
   const Decoder d = read_gpt2_sizes(config, tree);
   const Quantity positions = config.size("n_positions|max_position_embeddings", 1024);
@@ -37,10 +55,17 @@ void describe_gpt2(ConfigReader& config, ModuleTree& tree) {
   add_norm(layer, "ln_1", d.hidden, Role::input_norm, true);
   add_norm(layer, "ln_2", d.hidden, Role::pre_feedforward_norm, true);
   layer.children = {attention(a), plain_mlp(mlp)};
+  if (config.has("add_cross_attention") && config.flag("add_cross_attention", false)) {
+    add_norm(layer, "ln_cross_attn", d.hidden, Role::input_norm, true);
+    layer.children.push_back(gpt2_attention_across(d));
+  }
   // Early checkpoints hold the causal mask of every layer, and the value it masks with.
   const std::uint64_t n = positions.value();
-  add_buffer(layer.children[0], "bias", {1, 1, n, n});
-  add_buffer(layer.children[0], "masked_bias", {});
+  for (Module& part : layer.children) {
+    if (part.path == "mlp") continue;
+    add_buffer(part, "bias", {1, 1, n, n});
+    add_buffer(part, "masked_bias", {});
+  }
   add_frame(tree, d, {layer},
             {.embedding = "transformer.wte",
              .final_norm = "transformer.ln_f",

@@ -46,7 +46,8 @@ constexpr std::string_view kUnlike[] = {"BailingHybridModel",
                                         "ModernBertDecoderModel",
                                         "ModernBertDecoderForSequenceClassification",
                                         "CTRLForSequenceClassification",
-                                        "Phi4MultimodalModel"};
+                                        "Phi4MultimodalModel",
+                                        "WhisperModel"};
 
 // Likewise of models that see or hear.
 constexpr std::string_view kUnlikeLarger[] = {"BlipModel",

@@ -47,6 +47,8 @@ struct OwnSam {
 Module sam_of_sizes(const OwnSam& of, std::string path);
 // As transformers has it (SamVisionConfig).
 Module sam_encoder(ConfigReader& vision, std::string path);
+// Likewise, of a class that says mlp_dim, with its defaults.
+Module sam_encoder_of(ConfigReader& vision, std::string path, std::uint64_t wide, std::uint64_t image);
 // Two convolutions and their norms, numbered.
 void add_counted_neck(blocks::Tower into, const std::string& path, const Quantity& in, const Quantity& out);
 void add_got_ocr2(ConfigReader& document, ModuleTree& tree);

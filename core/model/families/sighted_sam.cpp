@@ -34,13 +34,13 @@ struct Sam {
   std::uint64_t window;
   std::vector<std::uint64_t> global;
 };
-Sam read_sam(ConfigReader& vision, const Quantity& mlp_default) {
+Sam read_sam(ConfigReader& vision, const Quantity& mlp_default, std::uint64_t image = 1024) {
   const Quantity hidden = vision.size("hidden_size|width", 768), patch = vision.size("patch_size", 16);
   const auto given = vision.numbers("global_attn_indexes");
   return {hidden,
           patch,
           vision.size("num_channels", 3),
-          {"image_size / patch_size", vision.size("image_size", 1024).value() / patch.value()},
+          {"image_size / patch_size", vision.size("image_size", image).value() / patch.value()},
           vision.size("output_channels", 256),
           vision.size("mlp_dim", mlp_default),
           vision.quotient(hidden, vision.size("num_attention_heads|heads", 12),
@@ -130,6 +130,12 @@ Module sam_encoder(ConfigReader& vision, std::string path) {
   vision.require(vision.size("patch_size", 16).value() <= vision.size("image_size", 1024).value(),
                  "patch_size exceeds image_size");
   return sam_tower(read_sam(vision, {"mlp_ratio × hidden_size", wide}), std::move(path));
+}
+
+Module sam_encoder_of(ConfigReader& vision, std::string path, std::uint64_t wide, std::uint64_t image) {
+  vision.require(vision.size("patch_size", 16).value() <= vision.size("image_size", image).value(),
+                 "patch_size exceeds image_size");
+  return sam_tower(read_sam(vision, wide, image), std::move(path));
 }
 
 void add_got_ocr2(ConfigReader& document, ModuleTree& tree) {

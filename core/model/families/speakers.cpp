@@ -153,11 +153,13 @@ void add_moshi_depth(ConfigReader& config, ModuleTree& tree, const Decoder& whol
 }
 
 void describe_moshi(ConfigReader& config, ModuleTree& tree) {
+  const bool writes_alone = config.config().architecture() == "MoshiForCausalLM";  // words, that is
+  const std::string at = writes_alone ? "" : "decoder.";
   const Decoder d = describe_kyutai(
       config, tree, {.vocabulary = 32000, .hidden = 4096, .intermediate = 0, .layers = 32, .heads = 32},
       22528, 3000,
-      {"decoder.model.layers.{layer}", "decoder.model.embed_tokens", "decoder.model.norm", "decoder.lm_head"},
-      1);
+      {at + "model.layers.{layer}", at + "model.embed_tokens", at + "model.norm", at + "lm_head"}, 1);
+  if (writes_alone) return;
   const Quantity books = read_layers(config, "num_codebooks", 8);
   std::uint64_t of_codec = 2048;
   {
@@ -288,7 +290,7 @@ constexpr std::string_view kCsmArchitectures[] = {"CsmForConditionalGeneration"}
                            kDiaArchitectures[] = {"DiaForConditionalGeneration"}, kDiaTypes[] = {"dia"},
                            kKyutaiArchitectures[] = {"KyutaiSpeechToTextForConditionalGeneration"},
                            kKyutaiTypes[] = {"kyutai_speech_to_text"},
-                           kMoshiArchitectures[] = {"MoshiForConditionalGeneration"},
+                           kMoshiArchitectures[] = {"MoshiForConditionalGeneration", "MoshiForCausalLM"},
                            kMoshiTypes[] = {"moshi"},
                            kHiggsArchitectures[] = {"HiggsAudioV2ForConditionalGeneration"},
                            kHiggsTypes[] = {"higgs_audio_v2"};

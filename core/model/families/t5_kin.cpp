@@ -1,12 +1,19 @@
 // T5 and its kin, which read a text whole and write another: mT5 and UMT5, LongT5, whose encoder looks at windows, and Switch
-// Transformers, with experts in some layers; and the encoder by itself, which stands in front of models that draw. The encoder's
+// Transformers, with experts in some layers; Pop2Piano, which reads a song, and UDOP, which reads pages as words with places and
+// as patches; and the encoder by itself, which stands in front of models that draw. The encoder's
 // layers are counted with the decoder's, as tokens of text meet both; only the decoder's attention to itself caches what grows.
-// Source: transformers 5.24.
+// Source: transformers 5.24 (Pop2Piano, UDOP: 5.23).
+#include <nlohmann/json.hpp>
+
 #include "core/model/families/all_2026.h"
 #include "core/model/families/all_encoders.h"
+#include "core/model/families/all_speakers.h"
+#include "core/model/families/all_watchers.h"
 #include "core/model/families/encoder_decoders.h"
 #include "core/model/families/encoder_heads.h"
 #include "core/model/families/llama_kin.h"
+#include "core/model/families/sighted_parts.h"
+#include "core/model/tower_blocks.h"
 
 namespace assay::families {
 namespace {
@@ -17,7 +24,8 @@ struct T5Class {
   std::uint64_t vocabulary, hidden, wide, layers, heads;
   std::string_view activation;
   bool tied, bias_everywhere = false;
-  bool sparse = false;  // Switch: its experts' layers, and another name of the MLP
+  bool sparse = false;                 // Switch: its experts' layers, and another name of the MLP
+  std::optional<bool> head_tied = {};  // whatever the config says
 };
 
 // Layers with experts of a side: every so many, the last of each group (Switch's step).
@@ -187,7 +195,7 @@ void describe_t5_of(ConfigReader& config, ModuleTree& tree, const T5Class& of,
   if (!writes) d.layers = read;
   d.heads = d.kv_heads = config.size("num_heads|num_attention_heads", of.heads);
   d.head_dim = config.size("d_kv", 64);
-  d.tied = reads != "SelfAttention" || config.tied_embeddings(of.tied);
+  d.tied = of.head_tied.value_or(reads != "SelfAttention" || config.tied_embeddings(of.tied));
   note_sizes(tree, d);
   t.gated = !of.sparse && config.text("feed_forward_proj", of.activation).starts_with("gated");
   t.distances = config.size("relative_attention_num_buckets", 32);
@@ -221,6 +229,78 @@ void describe_switch(ConfigReader& config, ModuleTree& tree) {
   describe_t5_of(config, tree, {32128, 768, 2048, 12, 12, "relu", true, false, true});
 }
 
+// A vector for each composer stands in front of the song.
+void describe_pop2piano(ConfigReader& config, ModuleTree& tree) {
+  describe_t5_of(config, tree, {2400, 512, 2048, 6, 8, "gated-gelu", true, false, false, false});
+  Module composers{"mel_conditioner", "composers", {}, {}, {}};
+  composers.tensors.push_back(parameter(
+      "embedding.weight", {config.size("composer_vocab_size", 21), Quantity("d_model", tree.hidden_size)},
+      Role::token_embedding, Part::embedding));
+  tree.modules.insert(tree.modules.begin() + 1, std::move(composers));
+}
+
+// UDOP's kinds of distance, a table of scores each: along the text, across and down the page. The first is the one of T5, but
+// where there is no head, which the class shares nothing without. Rows of the others are the class's.
+void add_udop_distances(ConfigReader& config, ModuleTree& tree, const std::string& side) {
+  std::size_t kinds = 3;
+  if (config.has("relative_bias_args")) {
+    config.require(config.is_list("relative_bias_args"), "relative_bias_args is no list");
+    const std::vector<ModelConfig> listed = config.config().text_sections("relative_bias_args");
+    kinds = listed.size();
+    for (const ModelConfig& kind : listed)
+      config.require(kind.text().size() == 1, "relative_bias_args says more than types: not described");
+  }
+  const std::string first = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight";
+  const bool shares = config.config().architecture() != "UdopModel";
+  Module tables{side, side + "'s scores by places on the page", {}, {}, {}};
+  for (std::size_t i = 0; i < kinds; ++i) {
+    const Quantity rows = i == 0 && shares ? config.size("relative_attention_num_buckets", 32) : Quantity(32);
+    TensorSpec table = parameter(
+        "relative_bias.biases." + std::to_string(i) + ".relative_attention_bias.weight",
+        {rows, config.size("num_heads|num_attention_heads", 16)}, Role::position_embedding, Part::attention);
+    if (i == 0 && shares) table.storage = Storage::tied, table.same_as = first;
+    tables.tensors.push_back(std::move(table));
+  }
+  if (side == "encoder") {
+    const Quantity hidden("d_model", tree.hidden_size),
+        places = config.size("max_2d_position_embeddings", 1024);
+    for (const char* axis : {"x", "y"})
+      tables.tensors.push_back(
+          parameter(std::string("cell_2d_embedding.") + axis + "_position_embeddings.weight",
+                    {places, hidden}, Role::position_embedding, Part::embedding));
+  }
+  tree.modules.push_back(std::move(tables));
+}
+
+// Patches enter by one convolution of both the whole and its encoder, and by the decoder's own, which meets none.
+void add_udop_patches(ConfigReader& config, ModuleTree& tree, bool writes) {
+  const Quantity hidden("d_model", tree.hidden_size), patch = config.size("patch_size", 16);
+  const Quantity channels = config.size("num_channels", 3);
+  Module tower{"", "patches", {}, {}, {}};
+  const auto add = [&](const std::string& path) {
+    Tower(tower, Part::vision)
+        .tensor(path + ".weight", {hidden, channels, patch, patch})
+        .tensor(path + ".bias", {hidden});
+  };
+  add("patch_embed.proj");
+  if (writes) add("decoder.embed_patches.proj");
+  for (const char* end : {".weight", ".bias"}) {
+    TensorSpec again = tower.tensors[end[1] == 'w' ? 0 : 1];
+    again.name = std::string("encoder.embed_patches.proj") + end;
+    again.storage = Storage::tied, again.same_as = std::string("patch_embed.proj") + end;
+    tower.tensors.push_back(std::move(again));
+  }
+  add_tower(tree, std::move(tower));
+}
+
+void describe_udop(ConfigReader& config, ModuleTree& tree) {
+  describe_t5_of(config, tree, {33201, 1024, 4096, 24, 16, "relu", true, false, false, true});
+  const bool writes = !config.config().architecture().ends_with("EncoderModel");
+  add_udop_distances(config, tree, "encoder");
+  if (writes) add_udop_distances(config, tree, "decoder");
+  add_udop_patches(config, tree, writes);
+}
+
 constexpr std::string_view kT5Architectures[] = {"T5ForConditionalGeneration",
                                                  "T5WithLMHeadModel",
                                                  "T5Model",
@@ -249,7 +329,12 @@ constexpr std::string_view kT5Architectures[] = {"T5ForConditionalGeneration",
                            kSwitchArchitectures[] = {"SwitchTransformersForConditionalGeneration",
                                                      "SwitchTransformersModel",
                                                      "SwitchTransformersEncoderModel"},
-                           kSwitchTypes[] = {"switch_transformers"};
+                           kSwitchTypes[] = {"switch_transformers"},
+                           kPop2pianoArchitectures[] = {"Pop2PianoForConditionalGeneration"},
+                           kPop2pianoTypes[] = {"pop2piano"},
+                           kUdopArchitectures[] = {"UdopForConditionalGeneration", "UdopModel",
+                                                   "UdopEncoderModel"},
+                           kUdopTypes[] = {"udop"};
 
 }  // namespace
 
@@ -259,5 +344,8 @@ const Family kUmt5 = {"umt5", "UMT5", kUmt5Architectures, kUmt5Types, {}, descri
 const Family kLongT5 = {"longt5", "LongT5", kLongT5Architectures, kLongT5Types, {}, describe_long_t5};
 const Family kSwitch = {"switch_transformers", "Switch Transformers", kSwitchArchitectures, kSwitchTypes, {},
                         describe_switch};
+const Family kPop2piano = {"pop2piano",     "Pop2Piano", kPop2pianoArchitectures,
+                           kPop2pianoTypes, {},          describe_pop2piano};
+const Family kUdop = {"udop", "UDOP", kUdopArchitectures, kUdopTypes, {}, describe_udop};
 
 }  // namespace assay::families

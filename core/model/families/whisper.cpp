@@ -48,11 +48,13 @@ void describe_whisper(ConfigReader& config, ModuleTree& tree) {
              .norm_bias = true});
   add_positions(tree, "model.decoder.embed_positions", config.size("max_target_positions", 448), d.hidden);
   tree.attention.push_back(geometry(a, all_layers(d.layers)));
+  if (config.config().architecture() == "WhisperForCausalLM") return;  // the decoder alone
   add_tower(tree,
             whisper_encoder(config, "model.encoder", {.bins = 80, .hidden = 384, .layers = 4, .wide = 1536}));
 }
 
-constexpr std::string_view kWhisperArchitectures[] = {"WhisperForConditionalGeneration"},
+constexpr std::string_view kWhisperArchitectures[] = {"WhisperForConditionalGeneration",
+                                                      "WhisperForCausalLM"},
                            kWhisperTypes[] = {"whisper"};
 
 }  // namespace

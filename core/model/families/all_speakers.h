@@ -13,7 +13,7 @@ extern const Family kCsm, kDia, kKyutaiStt, kMoshi, kHiggs;
 extern const Family kVits, kSpeecht5HifiGan;
 // transducers.cpp
 extern const Family kParakeetCtc, kParakeetRnnt, kParakeetTdt, kNemotronAsrStreaming, kNemotron35Asr;
-// nemotron_speech.cpp
-extern const Family kNemotronDiarization;
+// nemotron_speech.cpp, sound_encoders.cpp
+extern const Family kNemotronDiarization, kWav2vec2Conformer;
 
 }  // namespace assay::families

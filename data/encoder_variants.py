@@ -225,6 +225,11 @@ def make_encoders(draw, flags):
         config.update(num_codevectors_per_group=draw.randint(2, 9), proj_codevector_dim=draw.randint(2, 20))
         return {**config, "adapter_attn_dim": draw.randint(2, 20)} if chance() else config
 
+    def wav2vec2_conformer():
+        config = {"position_embeddings_type": draw.choice(["relative", "rotary", None]), **wav2vec2()}
+        config.pop("adapter_attn_dim", None)
+        return {**config, "conv_depthwise_kernel_size": 2 * draw.randint(1, 6) + 1}
+
     # What reads a text and writes another.
 
     def reader(stem, *heads, more=dict):
@@ -426,6 +431,7 @@ def make_encoders(draw, flags):
         "dinov3_vit": ("DINOv3ViTModel", dinov3),
         "audio-spectrogram-transformer": ("ASTModel", classified("AST", ["ForAudioClassification"], spectrogram)),
         "wav2vec2": ("Wav2Vec2Model", sound("Wav2Vec2", [*every_head, "ForPreTraining"], more=wav2vec2)),
+        "wav2vec2-conformer": ("Wav2Vec2ConformerModel", sound("Wav2Vec2Conformer", [*every_head, "ForPreTraining"], more=wav2vec2_conformer)),
         "hubert": ("HubertModel", sound("Hubert", every_head[:2], "feat_proj_layer_norm")),
         "wavlm": ("WavLMModel", sound("WavLM", every_head, more=positive(num_buckets=(4, 40)))),
         "unispeech": ("UniSpeechModel", sound("UniSpeech", every_head[:2])),

@@ -173,7 +173,9 @@ def as_published(model, state):
     if kind in ("clip_text_model", "clip_vision_model", "siglip_vision_model", "siglip2_vision_model"):
         half = "text_model." if "text" in kind else "vision_model."  # as their releases name them
         return {name if "_projection" in name else half + name.removeprefix(half): t for name, t in state.items()}
-    if kind in ("wav2vec2", "hubert", "wavlm", "speecht5", "unispeech", "unispeech-sat"):  # a weight in two parts, as releases name them
+    if kind == "wav2vec2-conformer":  # angles, and what batch norms have seen
+        state = {name: t for name, t in state.items() if not name.endswith((*NORM_STATISTICS, "inv_freq"))}
+    if kind in ("wav2vec2", "wav2vec2-conformer", "hubert", "wavlm", "speecht5", "unispeech", "unispeech-sat"):  # a weight in two parts, as releases name them
         part = "conv.parametrizations.weight.original"
         return {name.replace(part + "0", "conv.weight_g").replace(part + "1", "conv.weight_v"): t for name, t in state.items()}
     if kind == "olmo_hybrid":

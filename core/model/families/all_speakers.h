@@ -13,8 +13,8 @@ extern const Family kCsm, kDia, kKyutaiStt, kMoshi, kHiggs;
 extern const Family kVits, kSpeecht5HifiGan;
 // transducers.cpp
 extern const Family kParakeetCtc, kParakeetRnnt, kParakeetTdt, kNemotronAsrStreaming, kNemotron35Asr;
-// nemotron_speech.cpp
-extern const Family kNemotronDiarization;
+// nemotron_speech.cpp, sound_encoders.cpp
+extern const Family kNemotronDiarization, kWav2vec2Conformer;
 
 // codec_encodec.cpp, musicgen.cpp, bark.cpp
 extern const Family kEncodec, kMusicgen, kMusicgenMelody, kBark;

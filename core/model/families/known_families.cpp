@@ -389,6 +389,7 @@ constexpr const Family* kFamilies[] = {
     &kAltClip,
     &kBros,
     &kDac,
+    &kWav2vec2Conformer,
     &kMimi,
     &kCsm,
     &kDia,

@@ -4,6 +4,7 @@
 #include "core/model/families/sound_encoders.h"
 
 #include "core/model/families/all_encoders.h"
+#include "core/model/families/all_speakers.h"
 #include "core/model/families/encoder_heads.h"
 #include "core/model/tower_blocks.h"
 
@@ -17,6 +18,7 @@ struct SoundKin {
   std::string_view stem;
   bool distances = false;  // WavLM: scores by distance, under a gate of each head
   bool masks = false;      // UniSpeech-SAT: has what stands for hidden sounds, whatever is hidden
+  bool conformer = false;  // its layers are conformers
   bool deep = false;  // data2vec: several convolutions for places, and norms behind all of those over samples
 };
 
@@ -132,6 +134,12 @@ void add_sound_layers(ConfigReader& config, ModuleTree& tree, const std::string&
     add_place_convolution(config, encoder, s);
   if (!kin.deep) accept_later_parts(tree, prefix + "encoder");
   encoder.norm("layer_norm", s.hidden, true);
+  if (kin.conformer) {
+    constexpr ConformerClass kClass = {3072, 12, "relative", true};
+    tree.modules.push_back(
+        conformer_layers(config, prefix + "encoder.layers.{layer}", {s.hidden, s.depth}, kClass));
+    return;
+  }
   EncoderBlock block{s.hidden, s.wide};
   block.norm1 = "layer_norm", block.norm2 = "final_layer_norm";
   block.q = "attention.q_proj", block.k = "attention.k_proj", block.v = "attention.v_proj";
@@ -236,7 +244,12 @@ void describe_unispeech(ConfigReader& config, ModuleTree& tree) {
       sat ? SoundKin{"unispeech_sat.", "UniSpeechSat", false, true} : SoundKin{"unispeech.", "UniSpeech"});
 }
 void describe_data2vec_audio(ConfigReader& config, ModuleTree& tree) {
-  describe_sound(config, tree, {"data2vec_audio.", "Data2VecAudio", false, false, true});
+  describe_sound(config, tree, {.prefix = "data2vec_audio.", .stem = "Data2VecAudio", .deep = true});
+}
+void describe_wav2vec2_conformer(ConfigReader& config, ModuleTree& tree) {
+  config.require(!config.flag("add_adapter", false), "add_adapter is true: it is not described");
+  describe_sound(config, tree,
+                 {.prefix = "wav2vec2_conformer.", .stem = "Wav2Vec2Conformer", .conformer = true});
 }
 
 constexpr std::string_view kUnispeechArchitectures[] = {"UniSpeechModel",
@@ -251,23 +264,31 @@ constexpr std::string_view kUnispeechArchitectures[] = {"UniSpeechModel",
                                                             "Data2VecAudioForSequenceClassification",
                                                             "Data2VecAudioForAudioFrameClassification"},
                            kData2vecAudioTypes[] = {"data2vec-audio"};
-constexpr std::string_view kWav2vec2Architectures[] = {"Wav2Vec2Model", "Wav2Vec2ForCTC",
-                                                       "Wav2Vec2ForPreTraining",
-                                                       "Wav2Vec2ForSequenceClassification",
-                                                       "Wav2Vec2ForAudioFrameClassification"},
-                           kWav2vec2Types[] = {"wav2vec2"},
-                           kHubertArchitectures[] = {"HubertModel", "HubertForCTC",
-                                                     "HubertForSequenceClassification"},
-                           kHubertTypes[] = {"hubert"},
-                           kWavlmArchitectures[] = {"WavLMModel", "WavLMForCTC",
-                                                    "WavLMForSequenceClassification",
-                                                    "WavLMForAudioFrameClassification"},
-                           kWavlmTypes[] = {"wavlm"};
+constexpr std::string_view
+    kWav2vec2Architectures[] = {"Wav2Vec2Model", "Wav2Vec2ForCTC", "Wav2Vec2ForPreTraining",
+                                "Wav2Vec2ForSequenceClassification", "Wav2Vec2ForAudioFrameClassification"},
+    kWav2vec2Types[] = {"wav2vec2"},
+    kWav2vec2ConformerArchitectures[] = {"Wav2Vec2ConformerModel", "Wav2Vec2ConformerForCTC",
+                                         "Wav2Vec2ConformerForPreTraining",
+                                         "Wav2Vec2ConformerForSequenceClassification",
+                                         "Wav2Vec2ConformerForAudioFrameClassification"},
+    kWav2vec2ConformerTypes[] = {"wav2vec2-conformer"},
+    kHubertArchitectures[] = {"HubertModel", "HubertForCTC", "HubertForSequenceClassification"},
+    kHubertTypes[] = {"hubert"},
+    kWavlmArchitectures[] = {"WavLMModel", "WavLMForCTC", "WavLMForSequenceClassification",
+                             "WavLMForAudioFrameClassification"},
+    kWavlmTypes[] = {"wavlm"};
 
 }  // namespace
 
 const Family kWav2vec2 = {"wav2vec2", "wav2vec 2.0, XLS-R, MMS", kWav2vec2Architectures, kWav2vec2Types,
                           {},         describe_wav2vec2};
+const Family kWav2vec2Conformer = {"wav2vec2_conformer",
+                                   "wav2vec 2.0 of conformers",
+                                   kWav2vec2ConformerArchitectures,
+                                   kWav2vec2ConformerTypes,
+                                   {},
+                                   describe_wav2vec2_conformer};
 const Family kHubert = {"hubert", "HuBERT", kHubertArchitectures, kHubertTypes, {}, describe_hubert};
 const Family kUnispeech = {"unispeech", "UniSpeech, UniSpeech-SAT", kUnispeechArchitectures, kUnispeechTypes,
                            {},          describe_unispeech};

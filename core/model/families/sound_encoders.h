@@ -20,5 +20,13 @@ void add_sound_head(ConfigReader& config, ModuleTree& tree, const SoundHead& of,
 
 // What wav2vec 2.0 has before its layers, below one path, where the convolution for places is normed elsewhere.
 void add_samples_net(ConfigReader& config, ModuleTree& tree, const Quantity& hidden, const std::string& path);
+// A conformer's blocks, as w2v-BERT 2.0 and wav2vec 2.0's conformer name them (w2v_bert.cpp).
+struct ConformerClass {
+  std::uint64_t wide = 4096, heads = 16;
+  std::string_view places = "relative_key";
+  bool batch_norm = false;  // behind the convolution within each channel; else a LayerNorm
+};
+Module conformer_layers(ConfigReader& config, const std::string& path, const SoundHead& of,
+                        const ConformerClass& defaults);
 
 }  // namespace assay::families

@@ -1,5 +1,6 @@
 // w2v-BERT 2.0: a conformer over two frames of a spectrum at once. Source: transformers 5.24 (wav2vec2_bert).
 #include "core/model/families/all_encoders.h"
+#include "core/model/families/norm_statistics.h"
 #include "core/model/families/sound_encoders.h"
 #include "core/model/tower_blocks.h"
 
@@ -10,10 +11,11 @@ using namespace blocks;
 
 // How a block knows what stands where.
 void add_w2v_places(ConfigReader& config, Tower& block, const Quantity& hidden, const Quantity& heads,
-                    const Quantity& head) {
+                    std::string_view class_default) {
+  const Quantity head = config.quotient(hidden, heads, "hidden_size / num_attention_heads");
   const std::string kind = config.is_null("position_embeddings_type")
                                ? "none"
-                               : config.text("position_embeddings_type", "relative_key");
+                               : config.text("position_embeddings_type", class_default);
   if (kind == "relative_key") {
     const Quantity places = config.size("left_max_position_embeddings", 64) +
                             config.size("right_max_position_embeddings", 8) + Quantity(1);
@@ -28,11 +30,14 @@ void add_w2v_places(ConfigReader& config, Tower& block, const Quantity& hidden, 
   }
 }
 
-Module conformer_blocks(ConfigReader& config, const std::string& path, const Quantity& hidden,
-                        const Quantity& depth) {
-  const Quantity wide = config.size("intermediate_size", 4096),
-                 heads = config.size("num_attention_heads", 16);
-  Module blocks = layers(path, "blocks", all_layers(depth));
+}  // namespace
+
+Module conformer_layers(ConfigReader& config, const std::string& path, const SoundHead& of,
+                        const ConformerClass& defaults) {
+  const Quantity& hidden = of.hidden;
+  const Quantity wide = config.size("intermediate_size", defaults.wide),
+                 heads = config.size("num_attention_heads", defaults.heads);
+  Module blocks = layers(path, "blocks", all_layers(of.depth));
   Tower block(blocks, Part::audio);
   for (const std::string half : {"ffn1", "ffn2"})
     block.norm(half + "_layer_norm", hidden, true)
@@ -41,16 +46,20 @@ Module conformer_blocks(ConfigReader& config, const std::string& path, const Qua
   block.norm("self_attn_layer_norm", hidden, true);
   for (const char* matrix : {"linear_q", "linear_k", "linear_v", "linear_out"})
     block.matrix(std::string("self_attn.") + matrix, hidden, hidden, true);
-  add_w2v_places(config, block, hidden, heads,
-                 config.quotient(hidden, heads, "hidden_size / num_attention_heads"));
+  add_w2v_places(config, block, hidden, heads, defaults.places);
+  const std::string norm =
+      defaults.batch_norm ? "conv_module.batch_norm" : "conv_module.depthwise_layer_norm";
   block.norm("conv_module.layer_norm", hidden, true)
       .tensor("conv_module.pointwise_conv1.weight", {Quantity(2) * hidden, hidden, 1})
       .tensor("conv_module.depthwise_conv.weight", {hidden, 1, config.size("conv_depthwise_kernel_size", 31)})
-      .norm("conv_module.depthwise_layer_norm", hidden, true)
+      .norm(norm, hidden, true)
       .tensor("conv_module.pointwise_conv2.weight", {hidden, hidden, 1})
       .norm("final_layer_norm", hidden, true);
+  if (defaults.batch_norm) add_norm_statistics(blocks, norm, hidden.value());
   return blocks;
 }
+
+namespace {
 
 void describe_w2v_bert(ConfigReader& config, ModuleTree& tree) {
   config.require(!config.flag("add_adapter", false), "add_adapter is true: it is not described");
@@ -70,7 +79,7 @@ void describe_w2v_bert(ConfigReader& config, ModuleTree& tree) {
   tensors.norm("feature_projection.layer_norm", seen, true)
       .matrix("feature_projection.projection", seen, hidden, true);
   tree.modules = {std::move(enters),
-                  conformer_blocks(config, prefix + "encoder.layers.{layer}", hidden, depth)};
+                  conformer_layers(config, prefix + "encoder.layers.{layer}", {hidden, depth}, {})};
   if (head == "Model")
     tree.aliases = {{"", "wav2vec2_bert."}};
   else

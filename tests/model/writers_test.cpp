@@ -112,6 +112,10 @@ TEST(Writers, WhatDoesNotFitIsRefusedByName) {
   expect_refused(composed("EncoderDecoderModel", R"("bort")", R"("bert")"), "encoder.model_type \"bort\"");
   expect_refused(composed("VisionEncoderDecoderModel", R"("vit")", R"("vit")"), "writes by itself");
   expect_refused(composed("EncoderDecoderModel", R"("encoder-decoder")", R"("bert")"), "reads by itself");
+  // No class of transformers puts such a head on a decoder alone.
+  expect_refused(R"({"architectures": ["BlenderbotForSequenceClassification"]})", "is unknown");
+  expect_refused(R"({"architectures": ["MarianForTokenClassification"]})", "is unknown");
+  expect_refused(R"({"architectures": ["WhisperModel"]})", "is unknown");
   expect_refused(R"({"architectures": ["BltForCausalLM"]})", "encoder_config");
   expect_refused(R"({"architectures": ["UdopForConditionalGeneration"], "relative_bias_args": 3})",
                  "relative_bias_args is no list");

@@ -75,12 +75,17 @@ Module protein_adapters(ConfigReader& config, const Decoder& d) {
   a.kv_heads = d.heads, a.path = "", a.qkv_bias = true,
   a.output_bias = config.flag("aligner_enable_bias", true);
   a.q = "query", a.k = "key_protein", a.v = "value_protein", a.o = "out_proj";
-  module.children = {attention(a), plain_mlp({.hidden = d.hidden,
-                                              .intermediate = config.size("aligner_ffn_mult", 4) * d.hidden,
-                                              .path = "ff",
-                                              .bias = false,
-                                              .up = "fc1",
-                                              .down = "fc2"})};
+  Module sees = attention(a);
+  for (TensorSpec& spec : sees.tensors) {  // which no engine joins with the queries
+    if (spec.role == Role::k || spec.role == Role::v) spec.role = Role::other;
+  }
+  module.children = {std::move(sees),
+                     plain_mlp({.hidden = d.hidden,
+                                .intermediate = config.size("aligner_ffn_mult", 4) * d.hidden,
+                                .path = "ff",
+                                .bias = false,
+                                .up = "fc1",
+                                .down = "fc2"})};
   return module;
 }
 

@@ -46,8 +46,7 @@ constexpr std::string_view kUnlike[] = {"BailingHybridModel",
                                         "ModernBertDecoderModel",
                                         "ModernBertDecoderForSequenceClassification",
                                         "CTRLForSequenceClassification",
-                                        "Phi4MultimodalModel",
-                                        "WhisperModel"};
+                                        "Phi4MultimodalModel"};
 
 // Likewise of models that see or hear.
 constexpr std::string_view kUnlikeLarger[] = {"BlipModel",
@@ -70,6 +69,12 @@ constexpr std::string_view kUnlikeLarger[] = {"BlipModel",
                                               "Step3p7Model",
                                               "T5GemmaModel",
                                               "T5Gemma2Model"};
+
+// Whose decoders stand alone as "…ForCausalLM", under which no class puts another head.
+constexpr std::string_view kHalves[] = {
+    "Bart",   "BigBirdPegasus", "Blenderbot", "BlenderbotSmall", "MBart",
+    "Marian", "Moshi",          "Musicgen",   "MusicgenMelody",  "Mvp",
+    "PLBart", "Pegasus",        "ProphetNet", "TrOCR",           "Whisper"};
 
 struct Ending {
   std::string_view text;
@@ -225,7 +230,8 @@ std::vector<OtherHead> other_heads(std::string_view architecture) {
   for (const Ending& ending : kEndings) {
     if (!architecture.ends_with(ending.text)) continue;
     const std::string stem(architecture.substr(0, architecture.size() - ending.text.size()));
-    if (stem.empty()) continue;
+    if (stem.empty() || std::find(std::begin(kHalves), std::end(kHalves), stem) != std::end(kHalves))
+      continue;
     for (const char* whole : {"ForCausalLM", "LMHeadModel"}) heads.push_back({ending.kind, stem + whole, 0});
   }
   return heads;

@@ -52,7 +52,10 @@ Module reformer_attention(const Decoder& d, bool hashes) {
   const auto rows = [&](const char* name, Role role) {
     add(name, d.hidden, width, role, Partition::columns);
   };
-  rows(hashes ? "self_attention.query_key" : "self_attention.query", Role::q);
+  if (hashes)
+    rows("self_attention.query_key", Role::other);  // which no engine joins with the values
+  else
+    rows("self_attention.query", Role::q);
   if (!hashes) rows("self_attention.key", Role::k);
   rows("self_attention.value", Role::v);
   add("output.dense", width, d.hidden, Role::attention_output, Partition::rows);

@@ -24,6 +24,16 @@ std::uint64_t all_of(const std::string& config) {
   return count(described(config)).all();
 }
 
+// A plan divides by how many there are.
+TEST(Writers, LayersOfWhichThereAreNoneAreNotTold) {
+  const ModuleTree tree = described(R"({"architectures": ["IdeficsForVisionText2Text"], "vision_config": {},
+      "num_hidden_layers": 4, "cross_layer_interval": 5})");
+  for (const Module& module : tree.modules) {
+    EXPECT_FALSE(module.repeat.over == Repeat::Over::layers && module.repeat.indices.empty()) << module.title;
+  }
+  EXPECT_FALSE(TensorLookup(tree).find("model.gated_cross_attn_layers.0.alpha_cross_attn"));
+}
+
 TEST(Writers, OfTwoTexts) {
   EXPECT_EQ(all_of(composed("EncoderDecoderModel", R"("bert")", R"("bert")")), 247'363'386U);
   // google/bert2bert_L-24_wmt_de_en's sizes

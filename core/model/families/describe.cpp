@@ -172,6 +172,14 @@ std::uint64_t vision_heads(const ModelConfig& config) {
   return 0;
 }
 
+// Layers of which there are none hold nothing.
+void drop_empty(std::vector<Module>& modules) {
+  std::erase_if(modules, [](const Module& module) {
+    return module.repeat.over != Repeat::Over::nothing && module.repeat.indices.empty();
+  });
+  for (Module& module : modules) drop_empty(module.children);
+}
+
 ModuleTree describe_retriever(const ModelConfig& config, const families::Retriever& retriever) {
   ModuleTree tree = describe(retriever.whole);
   families::make_retriever(retriever, tree);
@@ -210,6 +218,7 @@ ModuleTree describe(const ModelConfig& config) {
     }
     if (around) families::add_sight(sighted, config, tree);
     for (Module& module : tree.towers) complete_names(module, "");
+    for (auto* part : {&tree.modules, &tree.mtp, &tree.towers}) drop_empty(*part);
     check_bounds(tree, config);
     if (!tree.towers.empty()) tree.vision_heads = vision_heads(config);
   } catch (Error& error) {  // a product that overflows knows nothing of the file

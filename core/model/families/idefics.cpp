@@ -84,8 +84,7 @@ void describe_idefics(ConfigReader& config, ModuleTree& tree) {
   TowerConfig vision(config, tree, "vision_config");
   config.require(static_cast<bool>(vision), "vision_config is missing");
   const Quantity seen = vision->size("embed_dim|hidden_size", kSeen);
-  Module sees = gated_seeing_layers(config, d, seen);
-  if (!sees.repeat.indices.empty()) tree.modules.push_back(std::move(sees));
+  tree.modules.push_back(gated_seeing_layers(config, d, seen));
   add_further_words(config, tree, d);
   add_tower(tree, clip_tower(*vision, "model.vision_model",
                              {.hidden = kSeen, .patch = 14, .intermediate = 5120, .layers = 32}));

@@ -145,7 +145,12 @@ ModelConfig ModelConfig::language_model(Tied tied) const {
   if (nested_in_.empty()) return *this;
   constexpr std::string_view kTied = "tie_word_embeddings";
   ParsedJson own = *text_;
-  const ParsedJson* outer = member(*document_, kTied);
+  // Of thinker_config.text_config, thinker_config is asked before the document.
+  const auto dot = nested_in_.find('.');
+  const ParsedJson* closer =
+      dot == std::string::npos ? nullptr : member(*document_, nested_in_.substr(0, dot));
+  const ParsedJson* outer = closer == nullptr ? nullptr : member(*closer, kTied);
+  if (outer == nullptr) outer = member(*document_, kTied);
   const ParsedJson* inner_tied = member(own, kTied);
   const bool keeps = tied == Tied::either && inner_tied != nullptr && *inner_tied == true;
   if (outer != nullptr && !keeps) own[kTied] = *outer;

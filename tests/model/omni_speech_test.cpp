@@ -35,6 +35,15 @@ TEST(OmniSpeech, Qwen25OmniOfTheHub) {
   EXPECT_EQ(count(described(qwen25(kTalker, "", ""))).all(), 10'732'225'408U);
 }
 
+// As transformers writes it again: its class of the text ties by default, and thinker_config, which decides, does not.
+TEST(OmniSpeech, TheThinkerSaysWhetherItsHeadIsTied) {
+  std::string config = qwen25(kTalker, "", "");
+  config.insert(config.find(R"("model_type": "qwen2_5_omni_text")"), R"("tie_word_embeddings": true, )");
+  EXPECT_LT(count(described(config)).all(), 10'732'225'408U);
+  config.insert(config.find(R"("text_config")"), R"("tie_word_embeddings": false, )");
+  EXPECT_EQ(count(described(config)).all(), 10'732'225'408U);
+}
+
 TEST(OmniSpeech, WhatMakesSoundMayNotSay) {
   expect_refused(qwen25(kTalker, R"("enc_channels": [4, 4])", ""), "not equally long");
   expect_refused(qwen25(kTalker, R"("enc_channels": [4], "enc_kernel_sizes": [1])", ""), "less than two");

@@ -78,7 +78,7 @@ Module sample_encoder(ConfigReader& config, const Samples& of, std::string path)
   Tower tower(module, Part::audio);
   add_causal_conv(tower, stage_entry(of, 0, false), {of.filters, of.channels, of.kernel}, of.filters,
                   of.bias);
-  for (std::size_t i = 0; i < of.depths.size(); ++i) {
+  for (std::size_t i = 0; i <= of.ratios.size(); ++i) {
     if (i > 0)
       add_causal_conv(tower, stage_entry(of, i, false),
                       {of.width(i), of.width(i - 1), Quantity(2) * Quantity(of.ratios[i - 1])}, of.width(i),
@@ -97,10 +97,10 @@ Module sample_decoder(ConfigReader& config, const Samples& of, std::string path)
   check_samples(config, of);
   Module module{std::move(path), "decoder of sound (VibeVoice)", {}, {}, {}};
   Tower tower(module, Part::audio);
-  const std::size_t stages = of.ratios.size();
+  const std::size_t stages = std::min<std::size_t>(of.ratios.size(), 30);
   add_causal_conv(tower, stage_entry(of, 0, true), {of.width(stages), of.latent, of.kernel}, of.width(stages),
                   of.bias);
-  for (std::size_t i = 0; i < of.depths.size(); ++i) {
+  for (std::size_t i = 0; i <= stages; ++i) {
     const Quantity width = of.width(stages - i);
     if (i > 0)
       add_causal_conv(tower, stage_entry(of, i, true),

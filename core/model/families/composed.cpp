@@ -21,11 +21,8 @@ using namespace blocks;
 
 // TrOCR's decoder: BART's, whose tables and norm may be left out, and which may meet something wider than itself.
 void describe_trocr_decoder(ConfigReader& config, ModuleTree& tree) {
-  Decoder d;
-  d.vocabulary = config.size("vocab_size", 50265), d.hidden = config.size("d_model|hidden_size", 1024);
-  d.intermediate = config.size("decoder_ffn_dim", 4096), d.layers = read_layers(config, "decoder_layers", 12);
-  d.heads = d.kv_heads = config.size("decoder_attention_heads", 16);
-  d.head_dim = config.quotient(d.hidden, d.heads, "d_model / decoder_attention_heads");
+  Decoder d = read_writer(
+      config, {.vocabulary = 50265, .hidden = 1024, .intermediate = 4096, .layers = 12, .heads = 16});
   d.tied = config.tied_embeddings(true);
   note_sizes(tree, d);
   const std::string path = "model.decoder";

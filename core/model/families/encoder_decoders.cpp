@@ -24,6 +24,17 @@ void note_both_sides(ModuleTree& tree, const HeadAttention& a, const Quantity& w
   tree.attention.push_back(geometry(a, all_layers(written)));
 }
 
+Decoder read_writer(ConfigReader& config, const DecoderDefaults& of, std::string_view head_keys) {
+  Decoder d;
+  d.vocabulary = config.size("vocab_size", of.vocabulary),
+  d.hidden = config.size("d_model|hidden_size", of.hidden);
+  d.intermediate = config.size("decoder_ffn_dim", of.intermediate);
+  d.layers = read_layers(config, "decoder_layers", of.layers);
+  d.heads = d.kv_heads = config.size(head_keys, of.heads);
+  d.head_dim = config.quotient(d.hidden, d.heads, "d_model / decoder_attention_heads");
+  return d;
+}
+
 void widen_keys(Module& across, const Decoder& d, const Quantity& seen) {
   for (TensorSpec& spec : across.tensors) {
     if (spec.bias || (spec.role != Role::k && spec.role != Role::v)) continue;

@@ -2,10 +2,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "core/model/blocks.h"
 
 namespace assay::families {
+
+// The sizes of a side that writes, by the keys that BART's kin have: d_model, decoder_ffn_dim, decoder_layers and
+// decoder_attention_heads. Whether its head is tied is the caller's to say.
+blocks::Decoder read_writer(ConfigReader& config, const blocks::DecoderDefaults& of,
+                            std::string_view head_keys = "decoder_attention_heads");
 
 // Layers below `path`; those of the side that writes attend to what was read, too.
 Module bart_layers(const blocks::Decoder& d, const std::string& path, const std::string& title, bool writes);

@@ -4,6 +4,7 @@
 #include "core/model/families/omni.h"
 #include "core/model/families/sighted_parts.h"
 #include "core/model/families/small_decoders.h"
+#include "core/model/families/sound_convolutions.h"
 #include "core/model/families/towers.h"
 
 namespace assay::families {
@@ -89,7 +90,7 @@ Module code_predictor(ConfigReader& config) {
 
 void add_wrapped_conv(Tower& tower, const std::string& name, const std::vector<Quantity>& shape,
                       const Quantity& out) {
-  tower.tensor(name + ".conv.weight", shape).tensor(name + ".conv.bias", {out});
+  add_sound_convolution(tower, name + ".conv", shape, out);
 }
 
 // An activation whose waves are learnt, one a channel.

@@ -6,6 +6,7 @@
 #include "core/model/families/omni.h"
 #include "core/model/families/sighted_parts.h"
 #include "core/model/families/small_decoders.h"
+#include "core/model/families/sound_convolutions.h"
 #include "core/model/families/towers.h"
 
 namespace assay::families {
@@ -37,7 +38,7 @@ Module omni_talker(ConfigReader& config) {
 
 void add_plain_conv(Tower& tower, const std::string& name, const Quantity& in, const Quantity& out,
                     const Quantity& kernel) {
-  tower.tensor(name + ".weight", {out, in, kernel}).tensor(name + ".bias", {out});
+  add_sound_convolution(tower, name, {out, in, kernel}, out);
 }
 
 // ECAPA-TDNN (arXiv:2005.07143): who speaks, as a vector. Between its first and its last width stand blocks of convolutions
@@ -136,7 +137,7 @@ Module bigvgan(ConfigReader& vocoder) {
   for (std::size_t i = 0; i < rates.size(); ++i) {
     const Quantity in(first >> i), out(first >> (i + 1));
     const std::string stretch = "ups." + std::to_string(i) + ".0";
-    tower.tensor(stretch + ".weight", {in, out, Quantity(reaches[i])}).tensor(stretch + ".bias", {out});
+    add_sound_convolution(tower, stretch, {in, out, Quantity(reaches[i])}, out);
     for (std::size_t j = 0; j < kernels.size(); ++j)
       add_amp_block(tower, "resblocks." + std::to_string(i * kernels.size() + j), out, Quantity(kernels[j]));
   }

@@ -29,11 +29,8 @@ void add_formula_reader(ConfigReader& config, ModuleTree& tree) {
 }
 
 void describe_pp_formulanet(ConfigReader& config, ModuleTree& tree) {
-  Decoder d;
-  d.vocabulary = config.size("vocab_size", 50000), d.hidden = config.size("d_model|hidden_size", 512);
-  d.intermediate = config.size("decoder_ffn_dim", 2048), d.layers = read_layers(config, "decoder_layers", 8);
-  d.heads = d.kv_heads = config.size("decoder_attention_heads", 16);
-  d.head_dim = config.quotient(d.hidden, d.heads, "d_model / decoder_attention_heads");
+  Decoder d = read_writer(
+      config, {.vocabulary = 50000, .hidden = 512, .intermediate = 2048, .layers = 8, .heads = 16});
   d.tied = false;  // whatever the config says: the class ties nothing
   note_sizes(tree, d);
   const std::string path = "model.decoder";

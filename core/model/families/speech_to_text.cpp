@@ -47,11 +47,9 @@ Module sound_reader(ConfigReader& config, const Quantity& hidden) {
 }
 
 void describe_speech_to_text(ConfigReader& config, ModuleTree& tree) {
-  Decoder d;
-  d.vocabulary = config.size("vocab_size", 10000), d.hidden = config.size("d_model|hidden_size", 256);
-  d.intermediate = config.size("decoder_ffn_dim", 2048), d.layers = read_layers(config, "decoder_layers", 6);
-  d.heads = d.kv_heads = config.size("decoder_attention_heads|num_attention_heads", 4);
-  d.head_dim = config.quotient(d.hidden, d.heads, "d_model / decoder_attention_heads");
+  Decoder d =
+      read_writer(config, {.vocabulary = 10000, .hidden = 256, .intermediate = 2048, .layers = 6, .heads = 4},
+                  "decoder_attention_heads|num_attention_heads");
   d.tied = config.tied_embeddings(true);
   note_sizes(tree, d);
   add_frame(tree, d, {bart_layers(d, "model.decoder", "layers", true)},

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/families/sighted_parts.h"
+#include "core/model/families/sound_convolutions.h"
 #include "core/model/families/sound_towers.h"
 #include "core/model/families/towers.h"
 #include "core/model/tower_blocks.h"
@@ -53,12 +54,6 @@ void add_sample_block(Tower& tower, const std::string& block, const Quantity& wi
       .matrix(block + ".ffn.linear2", of.expansion * width, width, of.bias);
 }
 
-void add_causal_conv(Tower& tower, const std::string& name, const std::vector<Quantity>& shape,
-                     const Quantity& out, bool bias) {
-  tower.tensor(name + ".weight", shape);
-  if (bias) tower.tensor(name + ".bias", {out});
-}
-
 // What leads into a stage, and where its blocks stand.
 std::string stage_entry(const Samples& of, std::size_t stage, bool decodes) {
   const std::string at =
@@ -76,20 +71,20 @@ Module sample_encoder(ConfigReader& config, const Samples& of, std::string path)
   check_samples(config, of);
   Module module{std::move(path), "encoder of sound (VibeVoice)", {}, {}, {}};
   Tower tower(module, Part::audio);
-  add_causal_conv(tower, stage_entry(of, 0, false), {of.filters, of.channels, of.kernel}, of.filters,
-                  of.bias);
+  add_sound_convolution(tower, stage_entry(of, 0, false), {of.filters, of.channels, of.kernel}, of.filters,
+                        of.bias);
   for (std::size_t i = 0; i <= of.ratios.size(); ++i) {
     if (i > 0)
-      add_causal_conv(tower, stage_entry(of, i, false),
-                      {of.width(i), of.width(i - 1), Quantity(2) * Quantity(of.ratios[i - 1])}, of.width(i),
-                      of.bias);
+      add_sound_convolution(tower, stage_entry(of, i, false),
+                            {of.width(i), of.width(i - 1), Quantity(2) * Quantity(of.ratios[i - 1])},
+                            of.width(i), of.bias);
     for (std::uint64_t j = 0; j < of.depths[i]; ++j)
       add_sample_block(tower, stage_blocks(of, i) + std::to_string(j), of.width(i), of);
   }
   const Quantity last = of.width(of.ratios.size());
   if (of.last_norm) tower.norm("norm", last, of.norm_bias);
-  add_causal_conv(tower, of.own_names ? "head.conv.conv" : "head.conv", {of.latent, last, of.last_kernel},
-                  of.latent, of.bias);
+  add_sound_convolution(tower, of.own_names ? "head.conv.conv" : "head.conv",
+                        {of.latent, last, of.last_kernel}, of.latent, of.bias);
   return module;
 }
 
@@ -98,20 +93,20 @@ Module sample_decoder(ConfigReader& config, const Samples& of, std::string path)
   Module module{std::move(path), "decoder of sound (VibeVoice)", {}, {}, {}};
   Tower tower(module, Part::audio);
   const std::size_t stages = std::min<std::size_t>(of.ratios.size(), 30);
-  add_causal_conv(tower, stage_entry(of, 0, true), {of.width(stages), of.latent, of.kernel}, of.width(stages),
-                  of.bias);
+  add_sound_convolution(tower, stage_entry(of, 0, true), {of.width(stages), of.latent, of.kernel},
+                        of.width(stages), of.bias);
   for (std::size_t i = 0; i <= stages; ++i) {
     const Quantity width = of.width(stages - i);
     if (i > 0)
-      add_causal_conv(tower, stage_entry(of, i, true),
-                      {of.width(stages - i + 1), width, Quantity(2) * Quantity(of.ratios[i - 1])}, width,
-                      of.bias);
+      add_sound_convolution(tower, stage_entry(of, i, true),
+                            {of.width(stages - i + 1), width, Quantity(2) * Quantity(of.ratios[i - 1])},
+                            width, of.bias);
     for (std::uint64_t j = 0; j < of.depths[i]; ++j)
       add_sample_block(tower, stage_blocks(of, i) + std::to_string(j), width, of);
   }
   if (of.last_norm) tower.norm("norm", of.filters, of.norm_bias);
-  add_causal_conv(tower, of.own_names ? "head.conv.conv" : "head.conv",
-                  {of.channels, of.filters, of.last_kernel}, of.channels, of.bias);
+  add_sound_convolution(tower, of.own_names ? "head.conv.conv" : "head.conv",
+                        {of.channels, of.filters, of.last_kernel}, of.channels, of.bias);
   return module;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/model/families/all_2026.h"
+#include "core/model/families/encoder_decoders.h"
 #include "core/model/families/hearing.h"
 #include "core/model/families/llama_kin.h"
 #include "core/model/families/sighted_parts.h"
@@ -20,13 +21,8 @@ Module whisper_attention(const HeadAttention& a) {
 }
 
 void describe_whisper(ConfigReader& config, ModuleTree& tree) {
-  Decoder d;
-  d.vocabulary = config.size("vocab_size", 51865);
-  d.hidden = config.size("d_model|hidden_size", 384);
-  d.intermediate = config.size("decoder_ffn_dim", 1536);
-  d.layers = read_layers(config, "decoder_layers", 4);
-  d.heads = d.kv_heads = config.size("decoder_attention_heads", 6);
-  d.head_dim = config.quotient(d.hidden, d.heads, "d_model / decoder_attention_heads");
+  Decoder d = read_writer(
+      config, {.vocabulary = 51865, .hidden = 384, .intermediate = 1536, .layers = 4, .heads = 6});
   d.tied = config.tied_embeddings(true);
   note_sizes(tree, d);
   HeadAttention a = d.attention();
